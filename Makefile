@@ -1,0 +1,36 @@
+# Two commands matter: `make test` and, for the numbers behind README and docs, `make bench`.
+# Everything is installed into .venv from pyproject.toml; nothing is needed beforehand but Python 3.11 or newer.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: setup lint types test soak bench clean
+
+setup: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "exactdp needs Python 3.11 or newer. Found %d.%d; call make PYTHON=python3.11." % sys.version_info[:2])'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+test: lint types
+	$(BIN)/pytest -m 'not soak'
+
+soak: setup
+	$(BIN)/pytest -m soak -s
+
+bench: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[bench]' --editable .
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist

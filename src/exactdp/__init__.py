@@ -1,0 +1,22 @@
+"""exactdp: exact, certified differential-privacy accounting for integer-valued noise."""
+
+from exactdp.composition import Bounds, Composition
+from exactdp.errors import AccuracyError, ExactDPError, InvalidInputError, LatticeTooFineError
+from exactdp.explain import Explanation
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.tradeoff import TradeOffCurve
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AccuracyError",
+    "Bounds",
+    "Composition",
+    "DiscreteGaussian",
+    "ExactDPError",
+    "Explanation",
+    "InvalidInputError",
+    "LatticeTooFineError",
+    "TradeOffCurve",
+    "__version__",
+]

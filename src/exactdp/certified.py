@@ -1,0 +1,181 @@
+"""Enclosures of any number of digits: delta, epsilon and beta as pairs of decimals, rounded outward.
+
+Same plans as float64, evaluated in ball arithmetic; the working digits are raised until the promise holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+from flint import arb
+
+from exactdp.engine.contours import Contours
+from exactdp.engine.payoff import Payoff, delta_threshold, tail_threshold
+from exactdp.engine.tilt import needs_complement
+from exactdp.errors import AccuracyError
+from exactdp.mechanisms.theta_ball import ball, precision
+from exactdp.profile import epsilon_bracket
+from exactdp.tradeoff import find_edge
+
+_ATTEMPTS = 12
+_SPARE = 6  # working digits beyond those promised
+
+
+def delta_decimals(contours: Contours, epsilon: Fraction | float, digits: int) -> tuple[Decimal, Decimal]:
+    """delta(epsilon) between two decimals less than 10^-digits apart in relative terms."""
+    if isinstance(epsilon, float):  # an infinity
+        exact = Decimal(0 if epsilon > 0 else 1)
+        return exact, exact
+    value = _raised(lambda working: delta_and_rest(contours, epsilon, working)[0], digits)
+    return decimals(value, digits)
+
+
+def delta_and_rest(contours: Contours, epsilon: Fraction, digits: int) -> tuple[arb, arb]:
+    """Enclosures of delta(epsilon) and 1 - delta(epsilon), the smaller of them with at least `digits` digits."""
+    size = abs(epsilon)
+    payoff = _payoff(contours, size)
+    direct = contours.enclose(payoff, [delta_threshold(contours.lattice, size)], digits)[0].value
+    with precision(_bits(digits)):
+        delta, rest = (direct, 1 - direct) if payoff is Payoff.DELTA else (1 - direct, direct)
+        if epsilon < 0:
+            shrink = ball(epsilon).exp()
+            delta, rest = -ball(epsilon).expm1() + shrink * delta, shrink * rest
+        return delta, rest
+
+
+def _payoff(contours: Contours, size: Fraction) -> Payoff:
+    below = needs_complement(contours.lattice, float(size - contours.lattice.spread / 2))
+    return Payoff.COMPLEMENT if below else Payoff.DELTA
+
+
+def epsilon_decimals(contours: Contours, delta: Fraction, digits: int) -> tuple[Decimal, Decimal]:
+    """epsilon(delta) between two decimals less than 10^-digits apart in relative terms.
+
+    Guarantee: delta(upper) <= delta <= delta(lower) by enclosures at exactly these decimals.
+    """
+    if delta == 0 or delta >= 1:
+        exact = Decimal("Infinity" if delta == 0 else "-Infinity")
+        return exact, exact
+    low, high = epsilon_bracket(contours, delta)
+    estimate = Fraction(low) + (Fraction(high) - Fraction(low)) / 2
+    context = Context(prec=digits + _SPARE)
+    working = digits + 2 * _SPARE
+    for _ in range(_ATTEMPTS):
+        moved = _newton_step(contours, delta, estimate, working)
+        done = abs(moved - estimate) <= abs(moved) * Fraction(1, 10 ** (digits + 3))
+        estimate = moved
+        if done:
+            break
+    step = abs(estimate) * Fraction(1, 10 ** (digits + 1))
+    for _ in range(_ATTEMPTS):
+        lower = _to_decimal(estimate - step, context, ROUND_FLOOR)
+        upper = _to_decimal(estimate + step, context, ROUND_CEILING)
+        below = delta_and_rest(contours, Fraction(lower), working)[0]
+        above = delta_and_rest(contours, Fraction(upper), working)[0]
+        with precision(_bits(working)):
+            if below >= ball(delta) and above <= ball(delta):
+                return lower, upper
+        step *= 2
+        working += _SPARE
+        if step * 2 > abs(estimate) * Fraction(1, 10**digits):
+            step = abs(estimate) * Fraction(1, 10 ** (digits + 1))
+    raise AccuracyError(f"{digits} digits of epsilon were not reached. Ask for fewer digits.")
+
+
+def _newton_step(contours: Contours, delta: Fraction, epsilon: Fraction, digits: int) -> Fraction:
+    """One step of Newton's method on delta(epsilon) = delta. Heuristic: the ends are proved afterwards."""
+    size = abs(epsilon)
+    payoff = _payoff(contours, size)
+    found = contours.enclose(payoff, [delta_threshold(contours.lattice, size)], digits)[0]
+    with precision(_bits(digits)):
+        value = found.value if payoff is Payoff.DELTA else 1 - found.value
+        slope = found.slope
+        if epsilon < 0:
+            shrink = ball(epsilon).exp()
+            value, slope = -ball(epsilon).expm1() + shrink * value, shrink * (1 - value - slope)
+        step = ((value - ball(delta)) / slope).mid()
+        return epsilon + fraction(step)
+
+
+def beta_decimals(contours: Contours, alpha: Fraction, digits: int) -> tuple[Decimal, Decimal]:
+    """beta(alpha) between two decimals less than 10^-digits apart in relative terms."""
+    if alpha in (0, 1):
+        return Decimal(int(1 - alpha)), Decimal(int(1 - alpha))
+    return decimals(_raised(lambda working: _beta_ball(contours, alpha, working), digits), digits)
+
+
+def _beta_ball(contours: Contours, alpha: Fraction, digits: int) -> arb:
+    """beta(alpha) as the largest of the lines through the edges that alpha can lie on (Theorem 6)."""
+    lattice = contours.lattice
+    near, margin = find_edge(contours, alpha), 1
+    for _ in range(_ATTEMPTS * 4):
+        steps = list(range(near - margin, near + margin + 2))
+        tails = _tail_balls(contours, steps, digits)
+        with precision(_bits(digits)):
+            above = [t for t in steps if tails[t] >= ball(alpha)]
+            below = [t for t in steps if tails[t] <= ball(alpha)]
+        if above and below:
+            break
+        near += margin if not below else -margin
+        margin += 1
+    else:
+        raise AccuracyError(f"No edge of the trade-off curve could be proved around alpha = {float(alpha)}.")
+    edges = list(range(max(above), min(below)))
+    betas = _tail_balls(contours, [lattice.spread_steps + 1 - t for t in edges], digits)
+    with precision(_bits(digits)):
+        lines = [
+            betas[lattice.spread_steps + 1 - t]
+            + ball(lattice.step * t - lattice.spread / 2).exp() * (tails[t] - ball(alpha))
+            for t in edges
+        ]
+        lower, upper = lines[0].lower(), lines[0].upper()
+        for line in lines[1:]:
+            lower, upper = lower.max(line.lower()), upper.max(line.upper())
+        return lower.union(upper)
+
+
+def _tail_balls(contours: Contours, steps: list[int], digits: int) -> dict[int, arb]:
+    """P(S >= h t), at t <= 0 as 1 minus the mirrored tail."""
+    thresholds = [tail_threshold(t if t > 0 else 1 - t) for t in steps]
+    found = contours.enclose(Payoff.TAIL, thresholds, digits)
+    with precision(_bits(digits)):
+        return {t: f.value if t > 0 else 1 - f.value for t, f in zip(steps, found, strict=True)}
+
+
+def _raised(compute: Callable[[int], arb], digits: int) -> arb:
+    """`compute` with more and more working digits until its enclosure keeps the promise."""
+    working = digits + _SPARE
+    for _ in range(_ATTEMPTS):
+        value = compute(working)
+        bits = value.rel_accuracy_bits() if value > 0 else 0
+        if bits > (digits + 1) * math.log2(10):
+            return value
+        working += max(_SPARE, math.ceil(digits + 1 - bits / math.log2(10)))
+    raise AccuracyError(f"{digits} digits were not reached in {_ATTEMPTS} attempts. Ask for fewer digits.")
+
+
+def _bits(digits: int) -> int:
+    return math.ceil(digits * math.log2(10)) + 64
+
+
+def fraction(value: arb) -> Fraction:
+    """The exact value of a ball of radius 0."""
+    mantissa, exponent = value.man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def decimals(value: arb, digits: int) -> tuple[Decimal, Decimal]:
+    """The ends of a ball as decimals of a few more digits than promised, rounded outward."""
+    context = Context(prec=digits + _SPARE)
+    with precision(_bits(digits + 2 * _SPARE)):
+        low, high = fraction(value.lower()), fraction(value.upper())
+    return _to_decimal(low, context, ROUND_FLOOR), _to_decimal(high, context, ROUND_CEILING)
+
+
+def _to_decimal(value: Fraction, context: Context, rounding: str) -> Decimal:
+    context = context.copy()
+    context.rounding = rounding
+    return context.divide(Decimal(value.numerator), Decimal(value.denominator))

@@ -1,0 +1,1 @@
+"""The engine: lattice -> tilt -> sieve -> plan -> evaluate. docs/theory/engine.md proves each step."""

@@ -1,0 +1,71 @@
+"""Certified numbers of any size: mantissa bounds with a common exponent, rounded outward when they become doubles."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from flint import arb
+
+from exactdp.mechanisms.theta import Floats
+from exactdp.mechanisms.theta_ball import precision
+
+_SLACK = 2.0**-48  # 32 units of rounding: more than any conversion below loses
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """lower * exp(log_scale) <= exact <= upper * exp(log_scale), elementwise, all bounds non-negative.
+
+    A certified quantity. Estimates are plain floats; only the engine's evaluation makes Brackets.
+    """
+
+    log_scale: Floats
+    lower: Floats
+    upper: Floats
+
+    def lower_floats(self) -> Floats:
+        """The lower bound as doubles, rounded down, never below 0."""
+        half = np.exp(0.5 * self.log_scale)
+        result: Floats = np.maximum(np.nextafter(self.lower * half * half * (1 - _SLACK), -np.inf), 0.0)
+        return result
+
+    def upper_floats(self) -> Floats:
+        """The upper bound as doubles, rounded up: at least the smallest positive double, never 0."""
+        half = np.exp(0.5 * self.log_scale)
+        with np.errstate(over="ignore"):
+            result: Floats = np.nextafter(self.upper * half * half * (1 + _SLACK), np.inf)
+        return result
+
+    def log_lower(self) -> Floats:
+        """A lower bound of the logarithm (-inf where the lower bound is 0)."""
+        with np.errstate(divide="ignore"):
+            log = np.log(self.lower)
+        result: Floats = self.log_scale + log - _SLACK * (np.abs(self.log_scale) + 1) - _SLACK * _finite(log)
+        return result
+
+    def log_upper(self) -> Floats:
+        """An upper bound of the logarithm."""
+        log = np.log(self.upper)
+        result: Floats = self.log_scale + log + _SLACK * (np.abs(self.log_scale) + 1 + np.abs(log))
+        return result
+
+    def one_minus(self) -> Bracket:
+        """1 - x for x known to lie in [0, 1]."""
+        lower = np.clip((1 - self.upper_floats()) * (1 - _SLACK), 0.0, 1.0)
+        upper = np.clip((1 - self.lower_floats()) * (1 + _SLACK), np.finfo(float).tiny, 1.0)
+        return Bracket(np.zeros_like(lower), lower, upper)
+
+
+def _finite(log: Floats) -> Floats:
+    return np.where(np.isfinite(log), np.abs(log), 0.0)
+
+
+def bracket_of_balls(value: arb) -> tuple[float, float, float]:
+    """log_scale, lower and upper of a positive ball, rounded outward."""
+    with precision(128):
+        log_scale = float(value.mid().log().mid())
+        mantissa = value / arb(log_scale).exp()
+        lower, upper = float(mantissa.lower()), float(mantissa.upper())
+    return log_scale, max(0.0, math.nextafter(lower, -math.inf)), math.nextafter(upper, math.inf)

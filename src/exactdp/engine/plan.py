@@ -1,0 +1,175 @@
+"""The plan of a contour: lattice, tilt, N, kept nodes and analytic error bounds. It holds exact inputs and no results."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from exactdp.engine.lattice import Lattice
+from exactdp.engine.moments import log_moments
+from exactdp.engine.payoff import Payoff, transform_at_tilt, transform_corners, transform_factors
+from exactdp.engine.sieve import Ints, angles, make_bands, peak_bounds, sieve
+from exactdp.engine.tilt import Rung, short
+from exactdp.errors import LatticeTooFineError
+from exactdp.mechanisms.theta import Floats
+from exactdp.numbers import split
+
+TOLERANCE = 1e-14
+"""What aliasing and dropped nodes may each add to a float64 answer, relative to it (a plan's aim, not its bound)."""
+
+_TRIM_FROM = 48  # below this many nodes a second look costs more than it saves
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A contour: everything that is decided before anything is evaluated.
+
+    Any `tilt` in the payoff's range and any `nodes` are valid; only accuracy and speed depend on them. `log_dropped`
+    bounds the logarithm of the sum of |M V| / (N M(tilt) V(tilt)) over the nodes not in `kept` (Theorem 3 of
+    docs/theory/engine.md).
+    """
+
+    lattice: Lattice
+    payoff: Payoff
+    tilt: Fraction
+    nodes: int
+    kept: Ints
+    log_dropped: float
+    theta_at_tilt: tuple[Fraction, float]
+    """K(tilt) - R tilt^2 / 2 and its error bound."""
+
+    @cached_property
+    def lam(self) -> float:
+        """The tilt as a double, exactly."""
+        return float(self.tilt)
+
+    @cached_property
+    def period(self) -> Fraction:
+        """T = N h."""
+        return self.nodes * self.lattice.step
+
+    @cached_property
+    def _quadratic(self) -> Fraction:
+        return self.lattice.spread * self.tilt * self.tilt / 2 + self.theta_at_tilt[0]
+
+    def log_scale(self, steps: int) -> tuple[float, float]:
+        """K(tilt) - tilt h steps as a sum of two doubles; its error is that of `theta_at_tilt`."""
+        return split(self._quadratic - self.tilt * self.lattice.step * steps)
+
+    def log_aliasing(self, steps: list[int]) -> Floats:
+        """Logarithm of an upper bound of the aliased terms, in units of exp(K(tilt) - tilt x0). This inequality is the
+        guarantee (Theorem 2)."""
+        base, step = self.lattice.spread * self.tilt, self.lattice.step
+        offsets = np.array([float(base - step * t) for t in steps])
+        return log_aliasing(self.lattice, self.payoff, self.lam, float(self.period), offsets, self.theta_at_tilt)
+
+
+def log_aliasing(
+    lattice: Lattice, payoff: Payoff, lam: float, period: float, offsets: Floats, theta: tuple[Fraction, float]
+) -> Floats:
+    """log of the sum over both sides of exp(E) / (1 - exp(-|d| T)) with nu = tilt + d, offset = R tilt - x0 and
+
+    E = offset d + R d^2 / 2 + Theta(nu) - Theta(tilt) - |d| T.
+
+    Any nu on the right side of the tilt and inside the payoff's closed range is valid; nu = tilt +/- T / K'' is near the best.
+    Theta(nu) <= 0 is left out where it is small, and is 0 at the ends of the range.
+    """
+    variance = lattice.mean_variance(lam)[1]
+    low, high = payoff.tilt_range
+    theta_low = float(theta[0]) - theta[1]
+    sides = []
+    for wanted in (max(lam - period / variance, low), min(lam + period / variance, high)):
+        nu = float(short(wanted))
+        d = nu - lam
+        theta_nu = 0.0 if lattice.is_smooth or nu in (low, high) else _theta_upper(lattice, nu)
+        size = lattice.r * d * d + abs(d) * period + abs(theta_low)
+        exponents = offsets * d + (lattice.r * d * d / 2 + theta_nu - theta_low - abs(d) * period)
+        exponents += 1e-15 * (np.abs(offsets * d) + size) + 1e-14
+        sides.append(exponents - math.log(-math.expm1(-abs(d) * period)))
+    result: Floats = np.logaddexp(sides[0], sides[1])
+    return result
+
+
+def _theta_upper(lattice: Lattice, nu: float) -> float:
+    """An upper bound of Theta(nu), at most 0."""
+    value, error = lattice.log_theta(Fraction(nu))
+    return min(0.0, float(value) + error)
+
+
+def make_plan(lattice: Lattice, where: Rung, log_aim: float | None = None) -> Plan:
+    """Plan a contour for the thresholds of a rung.
+
+    `log_aim` is the logarithm of what aliasing and dropped nodes may each add, in units of exp(K(tilt) - tilt x0); by
+    default TOLERANCE times the smallest answer expected on the rung.
+    """
+    lam, h = float(where.tilt), lattice.h
+    if log_aim is None:
+        log_aim = log_expected(lattice, where) + math.log(TOLERANCE)
+    variance = lattice.mean_variance(lam)[1]
+    theta = lattice.log_theta(where.tilt)
+    nodes = _choose_nodes(lattice, where, log_aim, variance, theta)
+    bounds = peak_bounds(lattice, lam)
+    corners = transform_corners(where.payoff, lam, h)
+    peak = _typical_transform(where.payoff, lam, h)
+    bands = make_bands(nodes, nodes * h, corners, bounds.slack, log_aim - math.log(peak))
+    try:
+        kept = sieve(lattice.strides, bounds.strengths, nodes, bands)
+    except LatticeTooFineError as error:
+        raise LatticeTooFineError(
+            f"The lattice of this composition is too fine for the sieve: step {float(lattice.step):.3g} with "
+            f"{len(lattice.groups)} groups of distinct noise, N = {nodes:.3g}, and {error}. "
+            "Round the noise parameters to fewer digits, so that their ratios have small denominators, or use fewer "
+            "distinct values."
+        ) from None
+    plan = Plan(lattice, where.payoff, where.tilt, nodes, kept, bands.log_dropped, theta)
+    return plan if len(kept) <= _TRIM_FROM else trimmed(plan)
+
+
+def log_expected(lattice: Lattice, where: Rung) -> float:
+    """Logarithm of the smallest answer expected on a rung, in units of exp(K(tilt) - tilt x0): the transform's size, the
+    width of the peak, the ends of the rung. Heuristic: affects accuracy only."""
+    lam, h = float(where.tilt), lattice.h
+    mean, variance = lattice.mean_variance(lam)
+    off = max((x - mean) ** 2 / (2 * variance) for x in (where.x_low, where.x_high))
+    width = min(1.0, h / math.sqrt(2 * math.pi * variance))
+    return math.log(_typical_transform(where.payoff, lam, h) * width) - off - 0.7
+
+
+def _typical_transform(payoff: Payoff, lam: float, h: float) -> float:
+    """V(tilt) e^{tilt x0} for a threshold half-way between lattice points. Heuristic: affects accuracy only."""
+    half = np.array([0.5 * h])
+    a, b = (np.ones(1), np.zeros(1)) if payoff is Payoff.TAIL else (-np.expm1(-half), np.exp(-half) - math.exp(-h))
+    return float(transform_at_tilt(payoff, lam, h, a, b)[0])
+
+
+def trimmed(plan: Plan) -> Plan:
+    """The same plan without the nodes whose actual size (not its bound) is negligible; at most doubles what is dropped.
+
+    Guarantee: |M| is taken with its rounding error, and both factors of the transform relative to their value at the tilt.
+    """
+    lattice, lam, nodes = plan.lattice, plan.lam, plan.nodes
+    real, _, error = log_moments(lattice, lam, plan.kept, nodes)
+    turns = angles(plan.kept, nodes)
+    sizes = [np.abs(f) for f in transform_factors(plan.payoff, lam, lattice.h, turns)]
+    at_tilt = [np.abs(f) for f in transform_factors(plan.payoff, lam, lattice.h, np.zeros(1))]
+    relative = np.maximum(sizes[0] / at_tilt[0], sizes[1] / at_tilt[1])
+    log_weight = real + error + np.log(relative) + (math.log(2 / nodes) + 1e-9)
+    order = np.argsort(log_weight)
+    running = np.logaddexp.accumulate(log_weight[order]) + 1e-9
+    count = int(np.searchsorted(running, plan.log_dropped, side="right"))
+    total = float(np.logaddexp(plan.log_dropped, running[count - 1])) + 1e-12 if count else plan.log_dropped
+    return replace(plan, kept=np.sort(plan.kept[order[count:]]), log_dropped=total)
+
+
+def _choose_nodes(lattice: Lattice, where: Rung, log_aim: float, variance: float, theta: tuple[Fraction, float]) -> int:
+    """The number of nodes at which aliasing falls to exp(log_aim). Heuristic: affects speed and accuracy only."""
+    lam = float(where.tilt)
+    offsets = np.array([lattice.r * lam - x for x in (where.x_low, where.x_high)])
+    period = math.sqrt(2 * variance * max(1.0, -log_aim))
+    while log_aliasing(lattice, where.payoff, lam, period, offsets, theta).max() > log_aim:
+        period *= 1.1
+    return max(2, math.ceil(period / lattice.h))

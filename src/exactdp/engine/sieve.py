@@ -1,0 +1,253 @@
+"""The sieve: which nodes of the Fourier sum matter.
+
+Node k has phase v_g = 2 pi (k a_g mod N) / N in (-pi, pi] in group g, and |M(tilt + i omega_k)| <= M(tilt) exp(slack -
+sum_g strength_g v_g^2) (docs/theory/engine.md, Lemma 5). This inequality is the guarantee: every node whose penalty
+sum_g strength_g v_g^2 is within its band's budget is returned, so that a node left out has a known largest size.
+
+The search walks the peaks of the group with the longest period and merges the parabolas of the other groups one after
+the other: two parabolas k1 (k - m1)^2 and k2 (k - m2)^2 add up to one parabola plus the constant
+k1 k2 / (k1 + k2) (m1 - m2)^2, so a partial peak whose constant exceeds the budget is dropped with everything below it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactdp.engine.lattice import Lattice
+from exactdp.errors import LatticeTooFineError
+from exactdp.mechanisms.theta import Floats, direct_weights, log_theta_ratio
+
+Ints = NDArray[np.int64]
+
+WORK_LIMIT = 60_000_000
+"""Partial peaks examined before the sieve gives up (a few seconds)."""
+
+NODE_LIMIT = 4_000_000
+"""Nodes kept before the sieve gives up."""
+
+_EXPLICIT = 512  # below this many candidate nodes, test each instead of walking windows
+_CHUNK = 1 << 14  # windows of the first group walked at once
+_BATCH_LIMIT = 4_000_000  # partial peaks held in memory at once
+_LARGEST_SQUARE = 3_000_000_000  # k * a fits in 64 bits while both are below this
+_PARABOLA_FROM = 0.4  # Lemma 5(a) holds from here
+
+
+@dataclass(frozen=True, slots=True)
+class PeakBounds:
+    """Per group: |cf(v)|^count <= exp(slack_g - strength_g v^2) on |v| <= pi; `slack` is the sum over groups."""
+
+    strengths: tuple[float, ...]
+    slack: float
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Budgets by frequency: nodes with edges[i] < k <= edges[i+1] may be dropped if their penalty exceeds budgets[i].
+
+    `budgets` never increases; `log_dropped` bounds the logarithm of the sum over all dropped nodes of
+    |M V| / (N M(tilt) V(tilt)). Logarithms, because at hundreds of digits the numbers are below the double range.
+    """
+
+    edges: Floats
+    budgets: Floats
+    log_dropped: float
+
+    def at(self, k: Floats | Ints) -> Floats:
+        """The budget of node k, or of the first node of an interval that starts at k."""
+        index = np.searchsorted(self.edges, k, side="left") - 1
+        result: Floats = self.budgets[np.clip(index, 0, len(self.budgets) - 1)]
+        return result
+
+
+def peak_bounds(lattice: Lattice, tilt: float) -> PeakBounds:
+    """The better of Lemma 5's two parabolas for each group: (a) for noise from 0.4 on, (b) for any noise.
+
+    (a) strength = s/2 - log 2 / pi^2 with slack log(theta(0) / theta(D tilt)); (b) strength = P(|X - X'| = 1) / pi^2, no slack.
+    """
+    strengths, slack = [], 0.0
+    typical_budget = 40.0
+    for g in lattice.groups:
+        s, count = float(g.sigma2), g.count
+        centre = g.sensitivity * tilt
+        options: list[tuple[float, float]] = []
+        if s >= _PARABOLA_FROM:
+            own = count * (-log_theta_ratio(centre, s) * (1 + 1e-12) + 1e-15)
+            options.append((count * (s / 2 - math.log(2) / math.pi**2) * (1 - 1e-12), own))
+        if s < 1.0:
+            _, p = direct_weights(s, centre - math.floor(centre + 0.5))
+            options.append((count * 2 * float(p[:-1] @ p[1:]) / math.pi**2 * (1 - 1e-12), 0.0))
+        strength, own = min(options, key=lambda o: (typical_budget + o[1]) / o[0])
+        strengths.append(strength)
+        slack += own
+    return PeakBounds(tuple(strengths), slack)
+
+
+def make_bands(nodes: int, period: float, corners: tuple[float, ...], slack: float, log_aim: float) -> Bands:
+    """Budgets that keep the dropped sum at about exp(log_aim), spread evenly over octaves of frequency.
+
+    In the octave above omega the transform is at most product of min(1, C / omega) of its value at the tilt, and it holds
+    at most (omega_high - omega_low) period / (2 pi) + 1 nodes on either side (Theorem 3).
+    """
+    half = nodes // 2
+    edges = [0.0]
+    edge = max(corners) * period / (2 * math.pi)
+    while edge < half:
+        edges.append(edge)
+        edge *= 2
+    edges.append(float(half))
+    masses = []
+    for low, high in pairwise(edges):
+        omega = low * 2 * math.pi / period * (1 - 1e-12)
+        size = math.prod(min(1.0, c / omega) if omega > 0 else 1.0 for c in corners)
+        masses.append(math.log(2 * (high - low + 1) / nodes * size))
+    share = log_aim - math.log(len(masses))
+    budgets = np.maximum.accumulate(np.array(masses)[::-1] - share)[::-1]
+    log_dropped = float(np.logaddexp.reduce(np.array(masses) - budgets)) + 1e-9
+    edges[0] = -1.0
+    return Bands(np.array(edges), budgets + slack, log_dropped)
+
+
+def sieve(strides: tuple[int, ...], strengths: tuple[float, ...], nodes: int, bands: Bands) -> Ints:
+    """All k in [0, nodes/2] whose penalty is within their band's budget, ascending.
+
+    Guarantee: none is missed; the windows are widened by more than the rounding of their centres.
+    """
+    merged: dict[int, float] = {}
+    for stride, strength in zip(strides, strengths, strict=True):
+        merged[stride] = merged.get(stride, 0.0) + strength
+    groups = sorted(merged.items())
+    alive = np.flatnonzero(bands.budgets >= 0)
+    if len(alive) == 0:
+        return np.zeros(1, dtype=np.int64)
+    last = int(min(nodes // 2, math.floor(bands.edges[alive[-1] + 1])))
+    if last < _EXPLICIT:
+        return _filter(np.arange(last + 1, dtype=np.int64), groups, nodes, bands)
+    kept, total = [], 0
+    for candidates in _candidates(groups, nodes, last, bands):
+        found = _filter(candidates, groups, nodes, bands)
+        total += len(found)
+        if total > NODE_LIMIT:
+            raise LatticeTooFineError(f"more than {NODE_LIMIT:,} nodes of the Fourier sum matter")
+        kept.append(found)
+    return _distinct(np.concatenate(kept)) if kept else np.zeros(1, dtype=np.int64)
+
+
+def phases(k: Ints, strides: tuple[int, ...], nodes: int) -> Floats:
+    """2 pi (k a mod nodes) / nodes in (-pi, pi], one row for each stride a, the reduction in exact integers."""
+    reduced = [a % nodes for a in strides]
+    if nodes < _LARGEST_SQUARE:
+        residue = np.array(reduced, dtype=np.int64)[:, None] * k[None, :] % nodes
+        residue -= nodes * (2 * residue > nodes)
+        return residue.astype(np.float64) * (2 * math.pi / nodes)
+    exact = [[int(x) * a % nodes for x in k] for a in reduced]
+    signed = [[(r - nodes if 2 * r > nodes else r) / nodes for r in row] for row in exact]
+    return np.array(signed, dtype=np.float64).reshape(len(strides), len(k)) * (2 * math.pi)
+
+
+def angles(k: Ints, nodes: int) -> Floats:
+    """omega_k h = 2 pi k / nodes for k in [0, nodes / 2]."""
+    result: Floats = phases(k, (1,), nodes)[0]
+    return result
+
+
+def _filter(k: Ints, groups: list[tuple[int, float]], nodes: int, bands: Bands) -> Ints:
+    """The nodes among k whose exact penalty is within budget."""
+    v = phases(k, tuple(stride for stride, _ in groups), nodes)
+    penalty = np.array([strength for _, strength in groups]) @ (v * v)
+    keep: Ints = k[penalty * (1 - 1e-9) <= bands.at(k)]
+    return keep
+
+
+def _candidates(groups: list[tuple[int, float]], nodes: int, last: int, bands: Bands) -> Iterator[Ints]:
+    """Batches of nodes that include every node within budget."""
+    stride, strength = groups[0]
+    spacing = nodes / stride
+    windows = math.floor(last / spacing) + 2
+    work = 0
+    if windows > WORK_LIMIT:
+        raise LatticeTooFineError(f"{windows:,} windows would have to be searched (the limit is {WORK_LIMIT:,})")
+    for start in range(0, windows, _CHUNK):
+        centre = np.arange(start, min(start + _CHUNK, windows), dtype=np.float64) * spacing
+        peaks = _Peaks(
+            centre,
+            np.full(len(centre), _curvature(stride, strength, nodes)),
+            np.zeros(len(centre)),
+            bands.at(np.maximum(centre - spacing / 2, 0.0)) * (1 + 1e-9) + 1e-6,
+        )
+        for next_stride, next_strength in groups[1:]:
+            if peaks.integers(last)[2] <= max(len(peaks.centre), _EXPLICIT):
+                break
+            work += len(peaks.centre)
+            peaks = peaks.merge(nodes / next_stride, _curvature(next_stride, next_strength, nodes), WORK_LIMIT - work)
+        low, high, count = peaks.integers(last)
+        work += count
+        if work > WORK_LIMIT:
+            raise LatticeTooFineError(f"more than {WORK_LIMIT:,} partial peaks would have to be examined")
+        if count:
+            yield _distinct(_ranges(low, high))
+
+
+def _distinct(k: Ints) -> Ints:
+    """Sorted, each value once."""
+    ordered = np.sort(k)
+    result: Ints = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
+    return result
+
+
+def _curvature(stride: int, strength: float, nodes: int) -> float:
+    return strength * (2 * math.pi * stride / nodes) ** 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Peaks:
+    """Partial peaks: penalty(k) >= constant + curvature (k - centre)^2 near each centre."""
+
+    centre: Floats
+    curvature: Floats
+    constant: Floats
+    budget: Floats
+
+    def reach(self) -> Floats:
+        """Half the width of each window, widened beyond the rounding of the centres."""
+        room = np.maximum(self.budget - self.constant, 0.0)
+        return np.sqrt(room / self.curvature) + 1e-6 + 1e-13 * self.centre
+
+    def integers(self, last: int) -> tuple[Ints, Ints, int]:
+        reach = self.reach()
+        low = np.maximum(np.ceil(self.centre - reach), 0).astype(np.int64)
+        high = np.minimum(np.floor(self.centre + reach), last).astype(np.int64)
+        return low, high, int(np.sum(np.maximum(high - low + 1, 0)))
+
+    def merge(self, spacing: float, curvature: float, allowance: int) -> _Peaks:
+        """Every combination of a peak here with a peak of the next group that is still within budget."""
+        room = np.maximum(self.budget - self.constant, 0.0)
+        reach = np.sqrt(room * (1 / self.curvature + 1 / curvature)) + 1e-6 + 1e-13 * self.centre
+        first = np.ceil((self.centre - reach) / spacing).astype(np.int64)
+        final = np.floor((self.centre + reach) / spacing).astype(np.int64)
+        total = int(np.sum(np.maximum(final - first + 1, 0)))
+        if total > min(allowance, _BATCH_LIMIT):
+            raise LatticeTooFineError(f"more than {min(allowance, _BATCH_LIMIT):,} partial peaks at once")
+        owner = np.repeat(np.arange(len(first)), np.maximum(final - first + 1, 0))
+        peak = _ranges(first, final) * spacing
+        c1, k1 = self.centre[owner], self.curvature[owner]
+        together = k1 + curvature
+        gap = np.maximum(np.abs(c1 - peak) - 1e-6 - 1e-13 * c1, 0.0)
+        constant = self.constant[owner] + k1 * curvature / together * gap * gap
+        keep = constant <= self.budget[owner]
+        owner = owner[keep]
+        return _Peaks(
+            ((k1 * c1 + curvature * peak) / together)[keep], together[keep], constant[keep], self.budget[owner]
+        )
+
+
+def _ranges(low: Ints, high: Ints) -> Ints:
+    """The integers of all intervals [low, high], one after another (an interval with high < low is empty)."""
+    lengths = np.maximum(high - low + 1, 0)
+    starts = np.repeat(low - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+    return starts + np.arange(int(lengths.sum()), dtype=np.int64)

@@ -1,0 +1,25 @@
+"""The exceptions of exactdp.
+
+ExactDPError
+├── InvalidInputError (also a ValueError)   a value was wrong; the text names it and the remedy
+├── LatticeTooFineError                     the sum's lattice is too fine for the sieve
+└── AccuracyError                           a bound exists but not at the accuracy that was asked for
+"""
+
+from __future__ import annotations
+
+
+class ExactDPError(Exception):
+    """The root of every exception that exactdp raises on purpose."""
+
+
+class InvalidInputError(ExactDPError, ValueError):
+    """A value given by the caller is outside what the function accepts."""
+
+
+class LatticeTooFineError(ExactDPError):
+    """The losses have no common step coarse enough for the sieve to enumerate its nodes."""
+
+
+class AccuracyError(ExactDPError):
+    """The accuracy asked for was not reached within the limits of the method."""

@@ -1,0 +1,1 @@
+"""Mechanisms that add integer noise to a count."""

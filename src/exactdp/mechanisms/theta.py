@@ -1,0 +1,174 @@
+"""Theta sums: the whole analysis of the discrete Gaussian in one place.
+
+With `theta(c; s) = sum over integers x of exp(-(x - c)^2 / (2 s))`, Poisson summation gives
+
+    theta(c; s) / sqrt(2 pi s) = 1 + 2 sum_{n >= 1} exp(-2 pi^2 s n^2) cos(2 pi n c).
+
+The series over n converges fast for `s` above `POISSON_FROM`, the sum over x below it; both are given here so that each
+is used where it is short. `s` is the noise parameter sigma2, `c` the centre of the tilted distribution.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+POISSON_FROM = 0.25
+"""Noise parameters of at least this are summed by Poisson's formula, smaller ones term by term."""
+
+TWO_PI_SQUARED = 2 * math.pi**2
+_NEGLIGIBLE = 46.0  # exp(-46) = 1e-20, below half a unit in the last place of 1 by a factor 10^4
+
+
+def poisson_terms(s: float, largest_phase: float = math.pi) -> int:
+    """How many terms of the Poisson series matter at phases up to `largest_phase`.
+
+    Term n is at most exp(-2 pi^2 s n^2 + 2 pi s n |v|); with |v| <= pi and s >= 1/4 the terms from the returned number
+    plus one on add up to less than 2e-20 (Lemma 3 of docs/theory/engine.md).
+    """
+    n = 1
+    while TWO_PI_SQUARED * s * n * n - 2 * math.pi * s * n * largest_phase < _NEGLIGIBLE:
+        n += 1
+    return n - 1
+
+
+def direct_reach(s: float) -> int:
+    """How far from the centre (itself within 1/2 of 0) the direct sum must go: exp(-(d - 1/2)^2 / (2 s)) < 1e-20."""
+    return math.ceil(0.5 + math.sqrt(2 * s * _NEGLIGIBLE)) + 1
+
+
+def direct_weights(s: float, centre: float) -> tuple[Floats, Floats]:
+    """Offsets d and the probabilities proportional to exp(-(d - centre)^2 / (2 s)), for |centre| <= 1/2 and small s."""
+    reach = direct_reach(s)
+    offsets = np.arange(-reach, reach + 1, dtype=np.float64)
+    weights = np.exp(-((offsets - centre) ** 2 - centre * centre) / (2 * s))
+    return offsets, weights / math.fsum(weights)
+
+
+def log_theta_ratio(c: float, s: float) -> float:
+    """log(theta(c; s) / theta(0; s)), never positive, period 1 in c.
+
+    Guarantee: the error is at most `theta_ratio_error(s, result, 1)`, given the accuracy of libm.
+    """
+    f = c - math.floor(c + 0.5)
+    if s >= POISSON_FROM:
+        total, dip = 1.0, 0.0
+        for n in range(1, poisson_terms(s, 0.0) + 1):
+            weight = 2 * math.exp(-TWO_PI_SQUARED * s * n * n)
+            total += weight
+            dip += weight * 2 * math.sin(math.pi * n * f) ** 2
+        return math.log1p(-dip / total)
+    reach = direct_reach(s)
+    shifted = math.fsum(math.exp(-(d * d - 2 * d * f) / (2 * s)) for d in range(-reach, reach + 1))
+    centred = math.fsum(math.exp(-(d * d) / (2 * s)) for d in range(-reach, reach + 1))
+    return math.log(shifted / centred) - f * f / (2 * s)
+
+
+def theta_ratio_error(s: float, term: float, count: float) -> float:
+    """Bound on the rounding and truncation error of `count` times log_theta_ratio, itself `term` (engine.md, F3)."""
+    if s < POISSON_FROM:
+        return 1e-15 * (abs(term) + count)
+    first_left_out = poisson_terms(s, 0.0) + 1
+    return 1.2e-16 * (12 + 60 * s) * abs(term) + 5 * count * math.exp(-TWO_PI_SQUARED * s * first_left_out**2)
+
+
+def tilted_mean_variance(c: float, s: float) -> tuple[float, float]:
+    """Mean and variance of the distribution proportional to exp(-(x - c)^2 / (2 s)) on the integers.
+
+    Heuristic use only (the choice of a tilt): accurate, but without a stated bound.
+    """
+    if s >= 1.0:
+        return c, s
+    base = math.floor(c + 0.5)
+    offsets, p = direct_weights(s, c - base)
+    mean = float(p @ offsets)
+    return base + mean, float(p @ (offsets - mean) ** 2)
+
+
+def log_cf_correction(s: float, centre: float, v: Floats) -> tuple[Complexes, Floats]:
+    """The part of the tilted characteristic function that is not Gaussian, and a bound on its relative error.
+
+    For X with probabilities proportional to exp(-(x - centre)^2 / (2 s)), |centre| <= 1/2, s >= POISSON_FROM, and phases
+    |v| <= pi, the first result is L with E exp(i v X) = exp(-s v^2 / 2 + i centre v + L); the second bounds the relative
+    error of exp(L) (docs/theory/engine.md, F4).
+    """
+    return _log_one_plus(*_poisson_change(s, centre, v))
+
+
+def log_cf_direct(s: float, centre: float, v: Floats) -> tuple[Complexes, Floats]:
+    """log E exp(i v X) for the same X with s < POISSON_FROM, and a bound on the relative error of E exp(i v X)."""
+    return _log_one_plus(*_direct_change(s, centre, v))
+
+
+def _log_one_plus(change: Complexes, size: Floats) -> tuple[Complexes, Floats]:
+    """log(1 + change) and the relative error of 1 + change.
+
+    A value smaller than its own error bound is raised to that bound, and the error covers the change: no logarithm of
+    zero, ever.
+    """
+    error = 32 * np.finfo(np.float64).eps * size + 1e-19
+    value = 1 + change
+    modulus = np.abs(value)
+    lost = modulus < error
+    if lost.any():
+        value = np.where(lost, error, value)
+        modulus = np.where(lost, error, modulus)
+        change = value - 1
+        error = np.where(lost, 3 * error, error)
+    log_value = np.where(np.abs(change) < 0.5, log1p_complex(change), np.log(value))
+    return log_value, error / modulus
+
+
+def log1p_complex(x: Complexes) -> Complexes:
+    """log(1 + x) without cancellation, for |x| < 1/2 (elsewhere use log)."""
+    re, im = x.real, x.imag
+    return _complex(0.5 * np.log1p(np.maximum(re * (2 + re) + im * im, -0.9999999999999999)), np.arctan2(im, 1 + re))
+
+
+def _poisson_change(s: float, centre: float, v: Floats) -> tuple[Complexes, Floats]:
+    """theta(centre + i s v) / theta(centre) - 1, and the sum of the absolute values that entered it."""
+    largest = float(np.max(np.abs(v), initial=0.0))
+    total = 1.0
+    re = np.zeros_like(v)
+    im = np.zeros_like(v)
+    size = np.zeros_like(v)
+    for n in range(1, max(poisson_terms(s, largest), 1) + 1):
+        decay = TWO_PI_SQUARED * s * n * n
+        angle = 2 * math.pi * n * centre
+        growth = 2 * math.pi * n * s * v
+        total += 2 * math.exp(-decay) * math.cos(angle)
+        # exp(-decay) (cosh(growth) - 1) and exp(-decay) sinh(growth), with the exponents joined so that nothing overflows
+        up, down, flat = np.exp(growth - decay), np.exp(-growth - decay), math.exp(-decay)
+        small = np.abs(growth) < 1
+        cosh_part = np.where(small, 2 * flat * np.sinh(np.where(small, growth, 0) / 2) ** 2, (up + down) / 2 - flat)
+        sinh_part = np.where(small, flat * np.sinh(np.where(small, growth, 0)), (up - down) / 2)
+        re += 2 * math.cos(angle) * cosh_part
+        im -= 2 * math.sin(angle) * sinh_part
+        size += 2 * (cosh_part + np.abs(sinh_part)) * (1 + np.abs(growth) + decay)
+    return _complex(re, im) / total, size / total
+
+
+def _direct_change(s: float, centre: float, v: Floats) -> tuple[Complexes, Floats]:
+    """E exp(i v X) - 1 summed term by term, and the sum of the absolute values that entered it."""
+    offsets, p = direct_weights(s, centre)
+    re = np.zeros_like(v)
+    im = np.zeros_like(v)
+    size = np.zeros_like(v)
+    for d, weight in zip(offsets, p, strict=True):
+        half = np.sin(0.5 * d * v)
+        cosine_part, sine_part = 2 * half * half, np.sin(d * v)
+        re -= weight * cosine_part
+        im += weight * sine_part
+        size += weight * (cosine_part + np.abs(d * v)) * (1 + abs(d) * (abs(d) + 1) / (2 * s) * 0.25)
+    return _complex(re, im), size
+
+
+def _complex(re: Floats, im: Floats) -> Complexes:
+    result = np.empty(re.shape, dtype=np.complex128)
+    result.real, result.imag = re, im
+    return result

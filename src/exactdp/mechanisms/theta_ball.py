@@ -1,0 +1,41 @@
+"""Theta sums in ball arithmetic (Arb): rigorous at any precision, used where float64 would not be enough."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+
+from flint import acb, arb, ctx, fmpq
+
+_LOCK = threading.RLock()
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Arb's working precision inside the block, restored afterwards even when the block fails.
+
+    Precision is process-wide state in python-flint, so threads take turns: one lock covers every block.
+    """
+    with _LOCK:
+        before = ctx.prec
+        ctx.prec = bits
+        try:
+            yield
+        finally:
+            ctx.prec = before
+
+
+def ball(value: Fraction | int) -> arb:
+    """The narrowest ball around an exact rational at the current precision."""
+    value = Fraction(value)
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def log_theta_ratio_ball(c: Fraction, s: Fraction) -> arb:
+    """log(theta(c; s) / theta(0; s)) as a ball: theta(c; s) / sqrt(2 pi s) is Jacobi's theta_3(c | 2 pi i s)."""
+    tau = acb(0, 2 * arb.pi() * ball(s))
+    top = acb(ball(c - round(c))).modular_theta(tau)[2]
+    bottom = acb(0).modular_theta(tau)[2]
+    return (top.real / bottom.real).log()

@@ -1,0 +1,95 @@
+"""Reading numbers as exact rationals, and rounding exact rationals outward.
+
+Everything the user types is a rational number: `11/10000`, `"0.1"`, `Decimal("1e-10")`, or the float `0.1`, which is
+read as the decimal that it prints as (one tenth, not the binary fraction next to it).
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from exactdp.errors import InvalidInputError
+
+Number: TypeAlias = "int | float | str | Fraction | Decimal | np.integer | np.floating"
+
+_LARGEST_EXPONENT = 10_000
+_EXPONENT = re.compile(r"[eE]([+-]?\d[\d_]*)$")
+
+
+def rational(value: object, name: str) -> Fraction:
+    """The exact rational that `value` stands for.
+
+    Guarantee: no rounding; a float means the decimal it prints as.
+
+    >>> rational(0.1, "x"), rational("11/10000", "x"), rational("1e-3", "x")
+    (Fraction(1, 10), Fraction(11, 10000), Fraction(1, 1000))
+    """
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, (bool, np.bool_)):
+        raise InvalidInputError(f"{name} must be a number. Found {value}; write 0 or 1 if that is meant.")
+    if isinstance(value, numbers.Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, (float, np.floating)):
+        if not math.isfinite(value):
+            raise InvalidInputError(f"{name} must be a finite number. Found {value}.")
+        return Fraction(str(value))
+    if isinstance(value, (str, Decimal)):
+        return _parse(str(value).strip(), name)
+    raise InvalidInputError(
+        f"{name} must be an int, float, Fraction, Decimal or a text such as '11/10000'. "
+        f"Found {value!r} of type {type(value).__name__}."
+    )
+
+
+def _parse(text: str, name: str) -> Fraction:
+    exponent = _EXPONENT.search(text)
+    if exponent and abs(int(exponent.group(1))) > _LARGEST_EXPONENT:
+        raise InvalidInputError(
+            f"{name} must have a decimal exponent of at most {_LARGEST_EXPONENT} in size. Found {text}."
+        )
+    try:
+        return Fraction(text)
+    except ZeroDivisionError:
+        raise InvalidInputError(f"{name} must not have a zero denominator. Found {text}.") from None
+    except ValueError:
+        raise InvalidInputError(
+            f"{name} must be a finite number such as 3, 0.25, '1e-10' or '11/10000'. Found {text!r}."
+        ) from None
+
+
+def positive(value: object, name: str) -> Fraction:
+    """`rational`, refused unless above zero."""
+    result = rational(value, name)
+    if result <= 0:
+        raise InvalidInputError(f"{name} must be positive. Found {value}.")
+    return result
+
+
+def whole(value: object, name: str, least: int) -> int:
+    """The integer that `value` stands for, refused below `least`."""
+    result = rational(value, name)
+    if result.denominator != 1 or result < least:
+        raise InvalidInputError(f"{name} must be a whole number of at least {least}. Found {value}.")
+    return result.numerator
+
+
+def log_rational(value: Fraction) -> float:
+    """The natural logarithm of a positive rational of any size, to within about 3 units in the last place of the
+    larger of |log numerator|, |log denominator| and, near 1, of the result itself."""
+    if Fraction(1, 2) < value < 2:
+        return math.log1p(float(value - 1))
+    return math.log(value.numerator) - math.log(value.denominator)
+
+
+def split(value: Fraction) -> tuple[float, float]:
+    """`value` as an unevaluated sum of two doubles, the second at most half a unit in the last place of the first."""
+    high = float(value)
+    return high, float(value - Fraction(high))

@@ -1,0 +1,185 @@
+"""The privacy profile: delta(epsilon) and its inverse epsilon(delta), certified.
+
+    delta(epsilon) = sum over losses above epsilon of P(loss) (1 - exp(epsilon - loss))
+
+For negative epsilon, delta(epsilon) = 1 - e^epsilon + e^epsilon delta(-epsilon) (symmetry of the noise).
+epsilon(delta) is the infimum of all real epsilon with delta(epsilon) <= delta, so it is negative when delta > delta(0).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from exactdp.engine.bracket import Bracket
+from exactdp.engine.contours import Contours
+from exactdp.engine.payoff import Payoff, delta_threshold
+from exactdp.engine.tilt import needs_complement
+from exactdp.errors import AccuracyError
+from exactdp.mechanisms.theta import Floats
+from exactdp.numbers import log_rational, rational
+
+_SEARCH_STEPS = 200
+_CONVERGED = 3e-13
+_SLACK = 2.0**-48
+
+
+@dataclass(frozen=True)
+class Point:
+    """delta(epsilon) and 1 - delta(epsilon), each certified in relative terms, at one or more epsilons."""
+
+    delta: Bracket
+    rest: Bracket
+    log_density: Floats
+    """Estimate of log(-d delta / d epsilon); steers searches and enters no bound."""
+
+
+def profile(contours: Contours, epsilons: list[Fraction]) -> Point:
+    """Certified delta and 1 - delta at each epsilon."""
+    lattice = contours.lattice
+    sizes = [abs(e) for e in epsilons]
+    middle = lattice.spread / 2
+    by_payoff: dict[Payoff, list[int]] = {}
+    for i, size in enumerate(sizes):
+        kind = Payoff.COMPLEMENT if needs_complement(lattice, float(size - middle)) else Payoff.DELTA
+        by_payoff.setdefault(kind, []).append(i)
+    parts = np.empty((7, len(epsilons)))
+    for kind, members in by_payoff.items():
+        values = contours.evaluate(kind, [delta_threshold(lattice, sizes[i]) for i in members])
+        direct, other = values.bracket, values.bracket.one_minus()
+        delta, rest = (direct, other) if kind is Payoff.DELTA else (other, direct)
+        density = np.log(values.log_slope * direct.upper + 1e-300) + direct.log_scale
+        for row, part in enumerate((*_parts(delta), *_parts(rest), density)):
+            parts[row, members] = part
+    point = Point(Bracket(*parts[:3]), Bracket(*parts[3:6]), parts[6])
+    return _mirrored(point, epsilons) if any(e < 0 for e in epsilons) else point
+
+
+def _parts(bracket: Bracket) -> tuple[Floats, Floats, Floats]:
+    return bracket.log_scale, bracket.lower, bracket.upper
+
+
+def _mirrored(point: Point, epsilons: list[Fraction]) -> Point:
+    """The point at |epsilon| turned into the point at epsilon where epsilon is negative."""
+    negative = np.array([e < 0 for e in epsilons])
+    e = np.array([min(float(x), 0.0) for x in epsilons])
+    away, shrink = -np.expm1(e), np.exp(e)
+    lower = (away + shrink * point.delta.lower_floats()) * (1 - _SLACK)
+    upper = (away + shrink * point.delta.upper_floats()) * (1 + _SLACK)
+    delta = (np.zeros_like(e), np.minimum(lower, 1.0), np.minimum(upper, 1.0))
+    slack = _SLACK * (1 + np.abs(e))
+    rest = (point.rest.log_scale + e, point.rest.lower * (1 - slack), point.rest.upper * (1 + slack))
+    below = np.maximum(point.rest.upper_floats() - np.exp(point.log_density), 1e-300)
+    chosen = [
+        np.where(negative, new, old)
+        for new, old in zip((*delta, *rest), (*_parts(point.delta), *_parts(point.rest)), strict=True)
+    ]
+    return Point(Bracket(*chosen[:3]), Bracket(*chosen[3:]), np.where(negative, e + np.log(below), point.log_density))
+
+
+def epsilon_bracket(contours: Contours, delta: Fraction) -> tuple[float, float]:
+    """Two doubles with lower <= epsilon(delta) <= upper, for 0 < delta < 1.
+
+    Guarantee: delta(upper) <= delta and delta(lower) >= delta by certified evaluations, whether the doubles are read as
+    binary numbers or as the decimals they print as (Theorem 5 of docs/theory/engine.md).
+    """
+    return _Search(contours, delta).bracket()
+
+
+class _Search:
+    """Root finding for delta(epsilon) = delta: searches freely, and proves both ends by certified evaluations.
+
+    For delta above 1/2 the unknown is 1 - delta, so that neither side is ever a difference from 1.
+    """
+
+    def __init__(self, contours: Contours, delta: Fraction) -> None:
+        self._contours = contours
+        self._delta = delta
+        self._small = delta <= Fraction(1, 2)
+        self._target = log_rational(delta if self._small else 1 - delta)
+        self._target_error = _SLACK * (1 + abs(self._target))
+
+    def bracket(self) -> tuple[float, float]:
+        estimate, step = self._newton(gaussian_epsilon(self._contours.lattice.r, self._delta))
+        below = above = step
+        lower = upper = math.nan
+        for _ in range(_SEARCH_STEPS):
+            ends = [estimate - below, estimate + above]
+            high_side, low_side = self._proved(ends)
+            lower = ends[0] if high_side[0] else math.nan
+            upper = ends[1] if low_side[1] else math.nan
+            if not math.isnan(lower) and not math.isnan(upper):
+                return lower, upper
+            below *= 2 if math.isnan(lower) else 1
+            above *= 2 if math.isnan(upper) else 1
+        raise AccuracyError(f"No bounds of epsilon could be proved at delta = {float(self._delta)}.")
+
+    def _proved(self, ends: list[float]) -> tuple[list[bool], list[bool]]:
+        """For each double: is delta(e) >= delta proved, and is delta(e) <= delta proved, in both readings of e?"""
+        readings = [_readings(e) for e in ends]
+        point = profile(self._contours, [r for pair in readings for r in pair])
+        bracket = point.delta if self._small else point.rest
+        low, high = bracket.log_lower().reshape(-1, 2), bracket.log_upper().reshape(-1, 2)
+        at_least = np.all(low >= self._target + self._target_error, axis=1)
+        at_most = np.all(high <= self._target - self._target_error, axis=1)
+        proved = ([bool(x) for x in at_least], [bool(x) for x in at_most])
+        return proved if self._small else (proved[1], proved[0])
+
+    def _newton(self, start: float) -> tuple[float, float]:
+        """A good estimate of the root, and a step from it that is likely to suffice for a proof. Heuristic: width only."""
+        low, high = -math.inf, math.inf
+        epsilon, step = start, 1.0
+        limit = 4 * math.sqrt(self._contours.lattice.r) + 4
+        for _ in range(_SEARCH_STEPS):
+            point = profile(self._contours, [Fraction(epsilon)])
+            bracket = point.delta if self._small else point.rest
+            bottom, top = float(bracket.log_lower()[0]), float(bracket.log_upper()[0])
+            value = (max(bottom, top - 50) + top) / 2
+            slope = math.exp(min(float(point.log_density[0]) - value, 700.0))
+            miss = (value - self._target) if self._small else (self._target - value)
+            step = 1.5 * (top - bottom + abs(miss) + 2 * self._target_error) / slope + 4 * math.ulp(epsilon)
+            if abs(miss) < _CONVERGED * (1 + abs(self._target)):
+                break
+            low, high = (epsilon, high) if miss > 0 else (low, epsilon)
+            candidate = epsilon + max(-limit, min(limit, miss / slope))
+            if not low < candidate < high:
+                candidate = (low + high) / 2 if math.isfinite(high - low) else epsilon + math.copysign(limit, miss)
+            if candidate in (epsilon, low, high):
+                break
+            epsilon = candidate
+        return epsilon, step
+
+
+def _readings(epsilon: float) -> tuple[Fraction, Fraction]:
+    """A double as the binary number it is and as the decimal it prints as."""
+    return Fraction(epsilon), rational(epsilon, "epsilon")
+
+
+def gaussian_epsilon(spread: float, delta: Fraction) -> float:
+    """epsilon(delta) of the continuous Gaussian with mu^2 = spread. Estimate: a starting point only."""
+    mu = math.sqrt(spread)
+    target = log_rational(delta)
+    if delta > Fraction(1, 2):
+        at_zero = _gaussian_log_delta(mu, 0.0)[0]
+        if target >= at_zero:
+            return min(0.0, log_rational(1 - delta) - math.log(max(-math.expm1(at_zero), 1e-300)))
+    epsilon = spread / 2 + mu * math.sqrt(max(-2 * target, 0.0))
+    for _ in range(40):
+        value, slope = _gaussian_log_delta(mu, epsilon)
+        step = (value - target) / -slope
+        epsilon = max(epsilon + max(-mu - 1, min(mu + 1, step)), 0.0)
+        if abs(step) < 1e-9 * (1 + epsilon):
+            break
+    return epsilon
+
+
+def _gaussian_log_delta(mu: float, epsilon: float) -> tuple[float, float]:
+    """log delta of the continuous Gaussian, and its derivative."""
+    first = float(log_ndtr(-epsilon / mu + mu / 2))
+    second = epsilon + float(log_ndtr(-epsilon / mu - mu / 2))
+    log_delta = first + math.log(-math.expm1(min(second - first, -1e-15)))
+    return log_delta, -math.exp(second - log_delta)
