@@ -1,5 +1,6 @@
 """exactdp: exact, certified differential-privacy accounting for integer-valued noise."""
 
+from exactdp import census
 from exactdp.composition import Bounds, Composition
 from exactdp.errors import AccuracyError, ExactDPError, InvalidInputError, LatticeTooFineError
 from exactdp.explain import Explanation
@@ -19,4 +20,5 @@ __all__ = [
     "LatticeTooFineError",
     "TradeOffCurve",
     "__version__",
+    "census",
 ]

@@ -12,15 +12,16 @@ from fractions import Fraction
 
 from flint import arb
 
-from exactdp.engine.contours import Contours
+from exactdp.engine.contours import BALL_NODE_LIMIT, RESORT_DIGITS, RESORT_TO_BALLS, RESORT_WORK, Contours
 from exactdp.engine.payoff import Payoff, delta_threshold, tail_threshold
 from exactdp.engine.tilt import needs_complement
-from exactdp.errors import AccuracyError
+from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.mechanisms.theta_ball import ball, precision
 from exactdp.profile import epsilon_bracket
-from exactdp.tradeoff import find_edge
+from exactdp.tradeoff import beta_bracket, find_edge, polygon_bounds, surrounding_vertices
 
 _ATTEMPTS = 12
+_SMALLEST_NORMAL = 2.0**-1022
 _SPARE = 6  # working digits beyond those promised
 
 
@@ -100,6 +101,21 @@ def _newton_step(contours: Contours, delta: Fraction, epsilon: Fraction, digits:
         return epsilon + fraction(step)
 
 
+def beta_floats(contours: Contours, alpha: Fraction) -> tuple[float, float]:
+    """beta(alpha) between two doubles for 0 < alpha < 1: float64, and balls where float64 alone would be too wide."""
+    lower, upper = beta_bracket(contours, alpha)
+    if upper - lower <= RESORT_TO_BALLS * upper or upper < _SMALLEST_NORMAL:
+        return lower, upper
+    try:
+        limit = RESORT_WORK // len(contours.lattice.groups)
+        value = _raised(lambda working: _beta_ball(contours, alpha, working, limit), RESORT_DIGITS)
+    except (AccuracyError, LatticeTooFineError):
+        return lower, upper
+    with precision(_bits(RESORT_DIGITS)):
+        low, high = float(value.lower()), float(value.upper())
+    return max(lower, math.nextafter(low, 0.0)), min(upper, math.nextafter(high, 1.0))
+
+
 def beta_decimals(contours: Contours, alpha: Fraction, digits: int) -> tuple[Decimal, Decimal]:
     """beta(alpha) between two decimals less than 10^-digits apart in relative terms."""
     if alpha in (0, 1):
@@ -107,42 +123,34 @@ def beta_decimals(contours: Contours, alpha: Fraction, digits: int) -> tuple[Dec
     return decimals(_raised(lambda working: _beta_ball(contours, alpha, working), digits), digits)
 
 
-def _beta_ball(contours: Contours, alpha: Fraction, digits: int) -> arb:
-    """beta(alpha) as the largest of the lines through the edges that alpha can lie on (Theorem 6)."""
+def _beta_ball(contours: Contours, alpha: Fraction, digits: int, node_limit: int = BALL_NODE_LIMIT) -> arb:
+    """beta(alpha) from the lines through the vertices around alpha (Theorem 6)."""
     lattice = contours.lattice
-    near, margin = find_edge(contours, alpha), 1
-    for _ in range(_ATTEMPTS * 4):
-        steps = list(range(near - margin, near + margin + 2))
-        tails = _tail_balls(contours, steps, digits)
-        with precision(_bits(digits)):
-            above = [t for t in steps if tails[t] >= ball(alpha)]
-            below = [t for t in steps if tails[t] <= ball(alpha)]
-        if above and below:
-            break
-        near += margin if not below else -margin
-        margin += 1
-    else:
-        raise AccuracyError(f"No edge of the trade-off curve could be proved around alpha = {float(alpha)}.")
-    edges = list(range(max(above), min(below)))
-    betas = _tail_balls(contours, [lattice.spread_steps + 1 - t for t in edges], digits)
+
+    def tails_at(steps: list[int]) -> list[arb]:
+        return _tail_balls(contours, steps, digits, node_limit)
+
+    near = find_edge(contours, alpha)
     with precision(_bits(digits)):
-        lines = [
-            betas[lattice.spread_steps + 1 - t]
-            + ball(lattice.step * t - lattice.spread / 2).exp() * (tails[t] - ball(alpha))
-            for t in edges
-        ]
-        lower, upper = lines[0].lower(), lines[0].upper()
-        for line in lines[1:]:
-            lower, upper = lower.max(line.lower()), upper.max(line.upper())
+        exact = ball(alpha)
+        tails = surrounding_vertices(near, tails_at, lambda tail: tail >= exact, lambda tail: tail <= exact)
+        betas = dict(zip(tails, tails_at([lattice.spread_steps + 1 - t for t in tails]), strict=True))
+
+        def line(vertex: int, edge: int) -> tuple[arb, arb]:
+            slope = ball(lattice.step * edge - lattice.spread / 2).exp()
+            value = betas[vertex] + slope * (tails[vertex] - exact)
+            return value.lower(), value.upper()
+
+        lower, upper = polygon_bounds(list(tails), line)
         return lower.union(upper)
 
 
-def _tail_balls(contours: Contours, steps: list[int], digits: int) -> dict[int, arb]:
+def _tail_balls(contours: Contours, steps: list[int], digits: int, node_limit: int) -> list[arb]:
     """P(S >= h t), at t <= 0 as 1 minus the mirrored tail."""
     thresholds = [tail_threshold(t if t > 0 else 1 - t) for t in steps]
-    found = contours.enclose(Payoff.TAIL, thresholds, digits)
+    found = contours.enclose(Payoff.TAIL, thresholds, digits, node_limit)
     with precision(_bits(digits)):
-        return {t: f.value if t > 0 else 1 - f.value for t, f in zip(steps, found, strict=True)}
+        return [f.value if t > 0 else 1 - f.value for t, f in zip(steps, found, strict=True)]
 
 
 def _raised(compute: Callable[[int], arb], digits: int) -> arb:

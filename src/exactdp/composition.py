@@ -21,7 +21,7 @@ from exactdp.explain import Explanation, explain
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.numbers import Number, positive, rational, whole
 from exactdp.profile import epsilon_bracket, profile
-from exactdp.tradeoff import TradeOffCurve, beta_bracket, tradeoff_curve
+from exactdp.tradeoff import TradeOffCurve, tradeoff_curve
 
 
 class Bounds(NamedTuple):
@@ -160,7 +160,7 @@ class Composition:
     def _beta_floats(self, alpha: Fraction) -> tuple[float, float]:
         if alpha in (0, 1):
             return 1.0 - float(alpha), 1.0 - float(alpha)
-        return beta_bracket(self._contours, alpha)
+        return certified.beta_floats(self._contours, alpha)
 
     def __add__(self, other: Composition | DiscreteGaussian) -> Composition:
         if isinstance(other, DiscreteGaussian):

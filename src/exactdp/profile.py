@@ -131,27 +131,35 @@ class _Search:
 
     def _newton(self, start: float) -> tuple[float, float]:
         """A good estimate of the root, and a step from it that is likely to suffice for a proof. Heuristic: width only."""
-        low, high = -math.inf, math.inf
-        epsilon, step = start, 1.0
-        limit = 4 * math.sqrt(self._contours.lattice.r) + 4
-        for _ in range(_SEARCH_STEPS):
+        low, high = self._outer_bracket()
+        epsilon, step = min(max(start, low), high), 1.0
+        for attempt in range(_SEARCH_STEPS):
             point = profile(self._contours, [Fraction(epsilon)])
             bracket = point.delta if self._small else point.rest
             bottom, top = float(bracket.log_lower()[0]), float(bracket.log_upper()[0])
             value = (max(bottom, top - 50) + top) / 2
             slope = math.exp(min(float(point.log_density[0]) - value, 700.0))
             miss = (value - self._target) if self._small else (self._target - value)
-            step = 1.5 * (top - bottom + abs(miss) + 2 * self._target_error) / slope + 4 * math.ulp(epsilon)
+            step = 1.5 * (top - bottom + abs(miss) + 2 * self._target_error) / max(slope, 1e-290) + 4 * math.ulp(
+                epsilon
+            )
             if abs(miss) < _CONVERGED * (1 + abs(self._target)):
                 break
             low, high = (epsilon, high) if miss > 0 else (low, epsilon)
-            candidate = epsilon + max(-limit, min(limit, miss / slope))
-            if not low < candidate < high:
-                candidate = (low + high) / 2 if math.isfinite(high - low) else epsilon + math.copysign(limit, miss)
+            candidate = epsilon + miss / slope if slope > 0 else low
+            if not low < candidate < high or attempt % 6 == 5:
+                candidate = (low + high) / 2
             if candidate in (epsilon, low, high):
                 break
             epsilon = candidate
         return epsilon, step
+
+    def _outer_bracket(self) -> tuple[float, float]:
+        """delta(epsilon) is at least 1 - e^epsilon, and at most exp(-(epsilon - R/2)^2 / (2 R)) beyond R/2."""
+        r, log_delta = self._contours.lattice.r, log_rational(self._delta)
+        low = log_rational(1 - self._delta)
+        high = r / 2 + math.sqrt(-2 * r * min(log_delta, 0.0))
+        return low - 1e-9 * (1 + abs(low)), high * (1 + 1e-9) + 1e-300
 
 
 def _readings(epsilon: float) -> tuple[Fraction, Fraction]:

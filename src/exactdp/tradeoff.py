@@ -2,8 +2,10 @@
 
 The curve is the polygon through the vertices (alpha_t, beta_t), alpha_t = P(S >= h t), beta_t = P(S >= R + h - h t). Its edge
 from vertex t + 1 to vertex t has the slope -e^{h t - R/2} exactly (the likelihood ratio of that lattice point). So for
-any t the line of that edge is below the curve, and between two vertices s < t (alpha_t <= alpha <= alpha_s) the curve is
-below beta_s + e^{h (t-1) - R/2} (alpha_s - alpha), the steepest slope in between (Theorem 6 of docs/theory/engine.md).
+any t the line of that edge is below the curve, and for alpha between alpha_t and alpha_s, s < t, the curve is below the line
+through vertex s with the steepest slope in between, e^{h (t-1) - R/2}, and below the line through vertex t with the flattest,
+e^{h s - R/2} (Theorem 6 of docs/theory/engine.md). Where it is not certain which of a few edges alpha lies on, the curve is at
+most the largest of their bounds.
 
 Everything near 0 is computed as a tail, never as 1 minus something: alpha near 1 is handled through 1 - alpha.
 """
@@ -11,10 +13,14 @@ Everything near 0 is computed as a tail, never as 1 minus something: alpha near 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
+from flint import arb
 from scipy.special import ndtri_exp
 
 from exactdp.engine.contours import Contours
@@ -61,34 +67,53 @@ def _tails(contours: Contours, steps: list[int]) -> list[_Tail]:
 
 def beta_bracket(contours: Contours, alpha: Fraction) -> tuple[float, float]:
     """Two doubles with lower <= beta(alpha) <= upper, for 0 < alpha < 1."""
-    near = find_edge(contours, alpha)
-    lattice = contours.lattice
+    lattice, side = contours.lattice, _Side(alpha)
+    tails = surrounding_vertices(
+        find_edge(contours, alpha), lambda steps: _tails(contours, steps), side.alpha_at_least, side.alpha_at_most
+    )
+    betas = dict(zip(tails, _tails(contours, [lattice.spread_steps + 1 - t for t in tails]), strict=True))
+
+    def line(vertex: int, edge: int) -> tuple[float, float]:
+        return side.line(betas[vertex], tails[vertex], float(lattice.step * edge - lattice.spread / 2))
+
+    lower, upper = polygon_bounds(list(tails), line)
+    # a few times the smallest double covers the underflow of the parts of `upper`
+    return max(lower - 1e-322, 0.0), min(upper + 1e-322, 1.0)
+
+
+_Tails = TypeVar("_Tails")
+_End = TypeVar("_End", float, arb)
+
+
+def surrounding_vertices(
+    near: int,
+    tails_at: Callable[[list[int]], list[_Tails]],
+    at_least: Callable[[_Tails], bool],
+    at_most: Callable[[_Tails], bool],
+) -> dict[int, _Tails]:
+    """Vertices around edge `near`, ascending: alpha is proved to lie between those of the first and of the last."""
     margin = 1
     for _ in range(_SEARCH_STEPS):
-        steps = list(range(near - 1, near + 3)) if margin == 1 else [near - margin, near, near + 1, near + margin + 1]
-        tails = dict(zip(steps, _tails(contours, steps), strict=True))
-        side = _Side(alpha)
-        above = [t for t in steps if side.alpha_at_least(tails[t])]
-        below = [t for t in steps if side.alpha_at_most(tails[t])]
+        steps = [near - margin, near, near + 1, near + margin + 1]
+        tails = dict(zip(steps, tails_at(steps), strict=True))
+        above = [t for t in steps if at_least(tails[t])]
+        below = [t for t in steps if at_most(tails[t])]
         if above and below:
-            break
+            return {t: tails[t] for t in steps if max(above) <= t <= min(below)}
         margin *= 2
-    else:
-        raise AccuracyError(f"No edge of the trade-off curve could be proved around alpha = {float(alpha)}.")
-    first, last = max(above), min(below)  # vertices with alpha_last <= alpha <= alpha_first, last > first
-    used = [t for t in steps if first <= t <= last]
-    betas = dict(zip(used, _tails(contours, [lattice.spread_steps + 1 - t for t in used]), strict=True))
-    lower = 0.0
-    upper = math.inf
-    for t in used:
-        slope = float(lattice.step * t - lattice.spread / 2)
-        # The edge that starts at t going to smaller alpha (t to t + 1), and the one that ends there (t - 1 to t).
-        for edge in (slope, slope - lattice.h):
-            lower = max(lower, side.line(betas[t], tails[t], edge)[0])
-    steepest = float(lattice.step * (last - 1) - lattice.spread / 2)
-    flattest = float(lattice.step * first - lattice.spread / 2)
-    upper = min(side.line(betas[first], tails[first], steepest)[1], side.line(betas[last], tails[last], flattest)[1])
-    return max(lower, 0.0), min(upper, 1.0)
+    raise AccuracyError(f"No edge of the trade-off curve could be proved around vertex {near}.")
+
+
+def polygon_bounds(vertices: list[int], line: Callable[[int, int], tuple[_End, _End]]) -> tuple[_End, _End]:
+    """Bounds of the curve at alpha from lines through vertices; line(v, e) encloses the line through v with the slope of edge e.
+
+    Edge e runs from vertex e + 1 to vertex e. Between vertices s < t the slopes are those of the edges s (flattest) to t - 1.
+    """
+    lowers, uppers = [], []
+    for s, t in pairwise(vertices):
+        lowers += [line(s, s)[0], line(t, t - 1)[0]]
+        uppers.append(min(line(s, t - 1)[1], line(t, s)[1]))
+    return max(lowers), max(uppers)
 
 
 class _Side:
@@ -135,36 +160,31 @@ def _exp(x: float) -> float:
 
 
 def find_edge(contours: Contours, alpha: Fraction) -> int:
-    """The t with alpha_{t+1} <= alpha <= alpha_t, as well as estimates can tell. Heuristic: affects width only."""
+    """The t with alpha_{t+1} <= alpha <= alpha_t, as well as estimates can tell. Heuristic: affects width only.
+
+    Newton's method on the logarithm of the tail, kept inside a bracket: the tail at 0 is above 1/2, and by the sub-Gaussian bound
+    the tail at sqrt(2 R log(1/alpha)) is below alpha.
+    """
     lattice = contours.lattice
-    h = lattice.h
     mirror = alpha > Fraction(1, 2)
     log_wanted = log_rational(1 - alpha if mirror else alpha)
-    t = max(1, round(-float(ndtri_exp(log_wanted)) * math.sqrt(lattice.r) / h))
-    low, high = 0, None  # tail(low) is too large (tail(0) > 1/2), tail(high) too small
-    for _ in range(_SEARCH_STEPS):
-        values = contours.evaluate(Payoff.TAIL, [tail_threshold(t)])
-        value = float(values.bracket.log_upper()[0])
-        slope = float(values.log_slope[0])
-        # steps from here to the vertex just above the wanted tail
-        move = math.floor((value - log_wanted) / (slope * h)) if slope > 0 else 1
-        if value >= log_wanted:
-            low = max(low, t)
-            following = math.log1p(-min(slope * h, 1 - 1e-16)) + value
-            if following < log_wanted or move == 0:
-                break
-            move = max(move, 1)
-        else:
-            high = t if high is None else min(high, t)
-            move = min(move, -1)
-        t = max(t + move, low + (1 if value >= log_wanted else 0))
-        if high is not None and not low <= t < high:
-            t = (low + high) // 2
-        if high is not None and high - low <= 1:
-            t = low
+    low, high = 0, math.ceil(math.sqrt(-2 * lattice.r * log_wanted) / lattice.h * (1 + 1e-12)) + 1
+    t = round(-float(ndtri_exp(log_wanted)) * math.sqrt(lattice.r) / lattice.h)
+    for attempt in range(_SEARCH_STEPS):
+        if high - low <= 1:
             break
-    # t is the last vertex whose tail is at least the wanted one; for alpha near 1 the tail is 1 - alpha_{1 - t}
-    return 1 - t - 1 if mirror else t
+        if not low < t < high or attempt % 6 == 5:
+            t = (low + high) // 2
+        values = contours.evaluate(Payoff.TAIL, [tail_threshold(t)])
+        excess = float(values.bracket.log_upper()[0]) - log_wanted
+        low, high = (t, high) if excess >= 0 else (low, t)
+        per_step = float(values.log_slope[0]) * lattice.h
+        move = excess / per_step if per_step > 0 else 0.0
+        t += math.floor(move) if abs(move) < high else 0
+        if excess >= 0 and move < 1:  # the next vertex is below: t is the edge, but for curvature and rounding
+            t += 1
+    # low is the last vertex whose tail is at least the wanted one; for alpha near 1 the tail is 1 - alpha_{1 - t}
+    return -low if mirror else low
 
 
 def tradeoff_curve(contours: Contours, num: int) -> TradeOffCurve:

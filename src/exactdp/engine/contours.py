@@ -25,11 +25,14 @@ from exactdp.mechanisms.theta import Floats
 ACCURACY = 1e-11
 """The relative width that float64 bounds of delta and beta keep to; where float64 alone cannot, balls take over."""
 
-_RESORT_TO_BALLS = (
-    1e-12  # the width at which they do: beta's bounds are a few times wider than the tails they come from
-)
-_RESORT_DIGITS = 14
-_RESORT_WORK = 60_000  # nodes times groups beyond which the wider float64 bounds are returned instead
+RESORT_TO_BALLS = 2e-12
+"""The relative width of float64 bounds at which they do."""
+
+RESORT_DIGITS = 14
+
+RESORT_WORK = 60_000
+"""Nodes times groups beyond which the wider float64 bounds are returned instead."""
+
 BALL_NODE_LIMIT = 3_000_000
 """Nodes beyond which an enclosure is refused with the advice to ask for fewer digits."""
 
@@ -95,17 +98,19 @@ class Contours:
                 better = self._resort(payoff, thresholds[i])
                 if better is not None:
                     parts[:, i] = better
+        if not np.isfinite(parts[:3]).all():
+            raise AccuracyError("float64 overflowed on this question; ask for it with digits=15, which uses balls.")
         return Values(Bracket(parts[0], parts[1], parts[2]), parts[3])
 
     def resorts(self, sums: Sums) -> NDArray[np.bool_]:
         """Which float64 results are too wide to be returned without trying balls."""
-        result: NDArray[np.bool_] = sums.upper - sums.lower > _RESORT_TO_BALLS * sums.upper
+        result: NDArray[np.bool_] = sums.upper - sums.lower > RESORT_TO_BALLS * sums.upper
         return result
 
     def _resort(self, payoff: Payoff, threshold: Threshold) -> tuple[float, float, float, float] | None:
         """One value through balls, if that is affordable."""
         try:
-            value = self.enclose(payoff, [threshold], _RESORT_DIGITS, _RESORT_WORK // len(self.lattice.groups))[0]
+            value = self.enclose(payoff, [threshold], RESORT_DIGITS, RESORT_WORK // len(self.lattice.groups))[0]
         except (AccuracyError, LatticeTooFineError):
             return None
         log_scale, lower, upper = bracket_of_balls(value.value)

@@ -25,6 +25,18 @@ def whole_centres(lattice: Lattice, lam: float) -> Floats:
     return np.floor(lattice.sensitivities * lam + 0.5)
 
 
+def theta_left_out(s: Floats, count: Floats, v: Floats) -> Floats:
+    """Bound of |count log(theta(c + i s v) / theta(c))| where it is small, for s >= POISSON_FROM and any centre c.
+
+    The ratio differs from 1 by at most 2 sum_n p^{n^2} sinh(2 pi n s |v|) / (1 - 2 p - ...) with p = exp(-2 pi^2 s)
+    (engine.md, Lemma 4).
+    """
+    result: Floats = (
+        1.0001 * count * np.exp(s * (2 * math.pi * v - TWO_PI_SQUARED)) / (1 - 2.01 * np.exp(-TWO_PI_SQUARED * s))
+    )
+    return result
+
+
 def log_moments(lattice: Lattice, lam: float, kept: Ints, nodes: int) -> tuple[Floats, Floats, Floats]:
     """log(M(tilt + i omega) / M(tilt)) without its integer phase: real part, imaginary part, bound on the absolute error.
 
@@ -40,8 +52,8 @@ def log_moments(lattice: Lattice, lam: float, kept: Ints, nodes: int) -> tuple[F
     parts = np.abs(turn) @ size - real
     error = 8 * UNIT * parts
     largest = size.max(axis=1)
-    left_out = 2.5 * lattice.counts * np.exp(lattice.sigma2 * (2 * math.pi * largest - TWO_PI_SQUARED))
-    skip = gaussian & (left_out < _NEGLIGIBLE)
+    left_out = theta_left_out(lattice.sigma2, lattice.counts, largest)
+    skip = gaussian & (left_out < _NEGLIGIBLE)  # for s below POISSON_FROM the bound means nothing and is not used
     error += float(np.sum(left_out[skip]))
     for i in np.flatnonzero(~skip):
         s, count = float(lattice.sigma2[i]), float(lattice.counts[i])

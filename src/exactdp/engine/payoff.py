@@ -67,7 +67,7 @@ def delta_threshold(lattice: Lattice, epsilon: Fraction) -> Threshold:
     y = epsilon - lattice.spread / 2
     steps = (y.numerator * h.denominator) // (y.denominator * h.numerator) + 1
     gap = y - steps * h
-    return Threshold(steps, gap, -math.expm1(float(gap)), math.exp(-lattice.h) * math.expm1(float(gap + h)))
+    return Threshold(steps, gap, -math.expm1(float(gap)), -math.exp(float(gap)) * math.expm1(-float(gap + h)))
 
 
 def one_minus_q(drift: float, turn: Floats) -> Complexes:

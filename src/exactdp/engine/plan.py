@@ -75,22 +75,39 @@ def log_aliasing(
 
     E = offset d + R d^2 / 2 + Theta(nu) - Theta(tilt) - |d| T.
 
-    Any nu on the right side of the tilt and inside the payoff's closed range is valid; nu = tilt +/- T / K'' is near the best.
-    Theta(nu) <= 0 is left out where it is small, and is 0 at the ends of the range.
+    Any nu on the right side of the tilt and inside the payoff's closed range is valid. Two are tried, tilt +/- T / R (which always
+    works) and tilt +/- T / `widest` (better for coarse noise), and the smaller bound counts.
     """
-    variance = lattice.mean_variance(lam)[1]
-    low, high = payoff.tilt_range
-    theta_low = float(theta[0]) - theta[1]
+    variances = {lattice.r, lattice.widest}
     sides = []
-    for wanted in (max(lam - period / variance, low), min(lam + period / variance, high)):
-        nu = float(short(wanted))
-        d = nu - lam
-        theta_nu = 0.0 if lattice.is_smooth or nu in (low, high) else _theta_upper(lattice, nu)
-        size = lattice.r * d * d + abs(d) * period + abs(theta_low)
-        exponents = offsets * d + (lattice.r * d * d / 2 + theta_nu - theta_low - abs(d) * period)
-        exponents += 1e-15 * (np.abs(offsets * d) + size) + 1e-14
-        sides.append(exponents - math.log(-math.expm1(-abs(d) * period)))
+    for sign in (-1, 1):
+        tries = [_log_side(lattice, payoff, lam, sign * period / v, period, offsets, theta) for v in variances]
+        sides.append(np.minimum.reduce(tries))
     result: Floats = np.logaddexp(sides[0], sides[1])
+    return result
+
+
+def _log_side(
+    lattice: Lattice,
+    payoff: Payoff,
+    lam: float,
+    move: float,
+    period: float,
+    offsets: Floats,
+    theta: tuple[Fraction, float],
+) -> Floats:
+    """log of the bound for the aliases on one side, with nu the dyadic number next to tilt + move, kept in the range."""
+    low, high = payoff.tilt_range
+    nu = float(short(min(max(lam + move, low), high)))
+    d = nu - lam
+    if d * move <= 0:
+        return np.full(len(offsets), math.inf)
+    theta_nu = 0.0 if lattice.is_smooth or nu in (low, high) else _theta_upper(lattice, nu)
+    theta_low = float(theta[0]) - theta[1]
+    size = lattice.r * d * d + abs(d) * period + abs(theta_low) + abs(theta_nu)
+    exponents = offsets * d + (lattice.r * d * d / 2 + theta_nu - theta_low - abs(d) * period)
+    slack = 1e-15 * (np.abs(offsets * d) + size) + 1e-14
+    result: Floats = exponents + slack - math.log(-math.expm1(-abs(d) * period))
     return result
 
 
@@ -109,9 +126,8 @@ def make_plan(lattice: Lattice, where: Rung, log_aim: float | None = None) -> Pl
     lam, h = float(where.tilt), lattice.h
     if log_aim is None:
         log_aim = log_expected(lattice, where) + math.log(TOLERANCE)
-    variance = lattice.mean_variance(lam)[1]
     theta = lattice.log_theta(where.tilt)
-    nodes = _choose_nodes(lattice, where, log_aim, variance, theta)
+    nodes = _choose_nodes(lattice, where, log_aim, theta)
     bounds = peak_bounds(lattice, lam)
     corners = transform_corners(where.payoff, lam, h)
     peak = _typical_transform(where.payoff, lam, h)
@@ -134,8 +150,8 @@ def log_expected(lattice: Lattice, where: Rung) -> float:
     width of the peak, the ends of the rung. Heuristic: affects accuracy only."""
     lam, h = float(where.tilt), lattice.h
     mean, variance = lattice.mean_variance(lam)
-    off = max((x - mean) ** 2 / (2 * variance) for x in (where.x_low, where.x_high))
-    width = min(1.0, h / math.sqrt(2 * math.pi * variance))
+    off = max((x - mean) ** 2 / (2 * lattice.widest) for x in (where.x_low, where.x_high))
+    width = h / max(h, math.sqrt(2 * math.pi * variance))
     return math.log(_typical_transform(where.payoff, lam, h) * width) - off - 0.7
 
 
@@ -149,14 +165,14 @@ def _typical_transform(payoff: Payoff, lam: float, h: float) -> float:
 def trimmed(plan: Plan) -> Plan:
     """The same plan without the nodes whose actual size (not its bound) is negligible; at most doubles what is dropped.
 
-    Guarantee: |M| is taken with its rounding error, and both factors of the transform relative to their value at the tilt.
+    Guarantee: |M| is taken with its rounding error, and the transform relative to its value at the tilt.
     """
     lattice, lam, nodes = plan.lattice, plan.lam, plan.nodes
     real, _, error = log_moments(lattice, lam, plan.kept, nodes)
     turns = angles(plan.kept, nodes)
-    sizes = [np.abs(f) for f in transform_factors(plan.payoff, lam, lattice.h, turns)]
-    at_tilt = [np.abs(f) for f in transform_factors(plan.payoff, lam, lattice.h, np.zeros(1))]
-    relative = np.maximum(sizes[0] / at_tilt[0], sizes[1] / at_tilt[1])
+    # both factors fall alike, since |q| is the same everywhere on the contour; the larger one cannot underflow
+    sizes = np.maximum(*(np.abs(f) for f in transform_factors(plan.payoff, lam, lattice.h, turns)))
+    relative = sizes / np.maximum(*(np.abs(f) for f in transform_factors(plan.payoff, lam, lattice.h, np.zeros(1))))
     log_weight = real + error + np.log(relative) + (math.log(2 / nodes) + 1e-9)
     order = np.argsort(log_weight)
     running = np.logaddexp.accumulate(log_weight[order]) + 1e-9
@@ -165,11 +181,11 @@ def trimmed(plan: Plan) -> Plan:
     return replace(plan, kept=np.sort(plan.kept[order[count:]]), log_dropped=total)
 
 
-def _choose_nodes(lattice: Lattice, where: Rung, log_aim: float, variance: float, theta: tuple[Fraction, float]) -> int:
+def _choose_nodes(lattice: Lattice, where: Rung, log_aim: float, theta: tuple[Fraction, float]) -> int:
     """The number of nodes at which aliasing falls to exp(log_aim). Heuristic: affects speed and accuracy only."""
     lam = float(where.tilt)
     offsets = np.array([lattice.r * lam - x for x in (where.x_low, where.x_high)])
-    period = math.sqrt(2 * variance * max(1.0, -log_aim))
+    period = math.sqrt(2 * lattice.widest * max(1.0, -log_aim))
     while log_aliasing(lattice, where.payoff, lam, period, offsets, theta).max() > log_aim:
         period *= 1.1
     return max(2, math.ceil(period / lattice.h))

@@ -92,7 +92,7 @@ def make_bands(nodes: int, period: float, corners: tuple[float, ...], slack: flo
     """Budgets that keep the dropped sum at about exp(log_aim), spread evenly over octaves of frequency.
 
     In the octave above omega the transform is at most product of min(1, C / omega) of its value at the tilt, and it holds
-    at most (omega_high - omega_low) period / (2 pi) + 1 nodes on either side (Theorem 3).
+    2 (floor(high) - floor(low)) nodes, mirror images included (Theorem 3).
     """
     half = nodes // 2
     edges = [0.0]
@@ -105,7 +105,12 @@ def make_bands(nodes: int, period: float, corners: tuple[float, ...], slack: flo
     for low, high in pairwise(edges):
         omega = low * 2 * math.pi / period * (1 - 1e-12)
         size = math.prod(min(1.0, c / omega) if omega > 0 else 1.0 for c in corners)
-        masses.append(math.log(2 * (high - low + 1) / nodes * size))
+        count = 2 * (math.floor(high) - math.floor(low))
+        if low == 0.0:
+            count += 1  # the node 0, which has no mirror image
+        if nodes % 2 == 0 and high == half:
+            count -= 1  # nor has the node N/2
+        masses.append(math.log(max(count, 1) / nodes * size))
     share = log_aim - math.log(len(masses))
     budgets = np.maximum.accumulate(np.array(masses)[::-1] - share)[::-1]
     log_dropped = float(np.logaddexp.reduce(np.array(masses) - budgets)) + 1e-9
@@ -128,14 +133,30 @@ def sieve(strides: tuple[int, ...], strengths: tuple[float, ...], nodes: int, ba
     last = int(min(nodes // 2, math.floor(bands.edges[alive[-1] + 1])))
     if last < _EXPLICIT:
         return _filter(np.arange(last + 1, dtype=np.int64), groups, nodes, bands)
-    kept, total = [], 0
-    for candidates in _candidates(groups, nodes, last, bands):
+    try:
+        return _walk(groups, nodes, last, bands, min(WORK_LIMIT, 2 * last))
+    except LatticeTooFineError:
+        if last > NODE_LIMIT:
+            raise
+        return _filter_all(groups, nodes, last, bands)
+
+
+def _filter_all(groups: list[tuple[int, float]], nodes: int, last: int, bands: Bands) -> Ints:
+    """Every node looked at: where most of them matter, windows would cost more than they save."""
+    batches = (np.arange(start, min(start + _CHUNK, last + 1), dtype=np.int64) for start in range(0, last + 1, _CHUNK))
+    return np.concatenate([_filter(batch, groups, nodes, bands) for batch in batches])
+
+
+def _walk(groups: list[tuple[int, float]], nodes: int, last: int, bands: Bands, allowance: int) -> Ints:
+    """The nodes within budget, by windows."""
+    kept, total = [np.zeros(1, dtype=np.int64)], 0
+    for candidates in _candidates(groups, nodes, last, bands, allowance):
         found = _filter(candidates, groups, nodes, bands)
         total += len(found)
         if total > NODE_LIMIT:
             raise LatticeTooFineError(f"more than {NODE_LIMIT:,} nodes of the Fourier sum matter")
         kept.append(found)
-    return _distinct(np.concatenate(kept)) if kept else np.zeros(1, dtype=np.int64)
+    return _distinct(np.concatenate(kept))
 
 
 def phases(k: Ints, strides: tuple[int, ...], nodes: int) -> Floats:
@@ -164,13 +185,13 @@ def _filter(k: Ints, groups: list[tuple[int, float]], nodes: int, bands: Bands) 
     return keep
 
 
-def _candidates(groups: list[tuple[int, float]], nodes: int, last: int, bands: Bands) -> Iterator[Ints]:
+def _candidates(groups: list[tuple[int, float]], nodes: int, last: int, bands: Bands, allowance: int) -> Iterator[Ints]:
     """Batches of nodes that include every node within budget."""
     stride, strength = groups[0]
     spacing = nodes / stride
     windows = math.floor(last / spacing) + 2
     work = 0
-    if windows > WORK_LIMIT:
+    if windows > allowance:
         raise LatticeTooFineError(f"{windows:,} windows would have to be searched (the limit is {WORK_LIMIT:,})")
     for start in range(0, windows, _CHUNK):
         centre = np.arange(start, min(start + _CHUNK, windows), dtype=np.float64) * spacing
@@ -184,11 +205,13 @@ def _candidates(groups: list[tuple[int, float]], nodes: int, last: int, bands: B
             if peaks.integers(last)[2] <= max(len(peaks.centre), _EXPLICIT):
                 break
             work += len(peaks.centre)
-            peaks = peaks.merge(nodes / next_stride, _curvature(next_stride, next_strength, nodes), WORK_LIMIT - work)
+            peaks = peaks.merge(
+                nodes / next_stride, _curvature(next_stride, next_strength, nodes), last, WORK_LIMIT - work
+            )
         low, high, count = peaks.integers(last)
         work += count
-        if work > WORK_LIMIT:
-            raise LatticeTooFineError(f"more than {WORK_LIMIT:,} partial peaks would have to be examined")
+        if work > allowance:
+            raise LatticeTooFineError(f"more than {allowance:,} partial peaks would have to be examined")
         if count:
             yield _distinct(_ranges(low, high))
 
@@ -220,16 +243,20 @@ class _Peaks:
 
     def integers(self, last: int) -> tuple[Ints, Ints, int]:
         reach = self.reach()
-        low = np.maximum(np.ceil(self.centre - reach), 0).astype(np.int64)
-        high = np.minimum(np.floor(self.centre + reach), last).astype(np.int64)
+        low = np.ceil(np.clip(self.centre - reach, 0, last + 1)).astype(np.int64)
+        high = np.floor(np.clip(self.centre + reach, -1, last)).astype(np.int64)
         return low, high, int(np.sum(np.maximum(high - low + 1, 0)))
 
-    def merge(self, spacing: float, curvature: float, allowance: int) -> _Peaks:
-        """Every combination of a peak here with a peak of the next group that is still within budget."""
+    def merge(self, spacing: float, curvature: float, last: int, allowance: int) -> _Peaks:
+        """Every combination of a peak here with a peak of the next group that is still within budget.
+
+        Only the peaks nearest to some node in [0, last] are needed.
+        """
         room = np.maximum(self.budget - self.constant, 0.0)
         reach = np.sqrt(room * (1 / self.curvature + 1 / curvature)) + 1e-6 + 1e-13 * self.centre
-        first = np.ceil((self.centre - reach) / spacing).astype(np.int64)
-        final = np.floor((self.centre + reach) / spacing).astype(np.int64)
+        final_peak = math.floor(last / spacing) + 1
+        first = np.ceil(np.clip((self.centre - reach) / spacing, 0, final_peak + 1)).astype(np.int64)
+        final = np.floor(np.clip((self.centre + reach) / spacing, -1, final_peak)).astype(np.int64)
         total = int(np.sum(np.maximum(final - first + 1, 0)))
         if total > min(allowance, _BATCH_LIMIT):
             raise LatticeTooFineError(f"more than {min(allowance, _BATCH_LIMIT):,} partial peaks at once")

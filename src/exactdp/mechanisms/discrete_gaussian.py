@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from exactdp.composition import Composition
 
 LARGEST_SENSITIVITY = 1 << 28
+SMALLEST_SIGMA2 = Fraction(1, 1000)
+LARGEST_SIGMA2 = Fraction(10**18)
 _TAIL_BLOCK = 1 << 16
 
 
@@ -52,8 +54,11 @@ class DiscreteGaussian:
             raise InvalidInputError(
                 f"sensitivity must be at most {LARGEST_SENSITIVITY}. Found {sensitivity}; count in larger units."
             )
-        if not 1e-12 < self.sigma2 < 10**30:
-            raise InvalidInputError(f"sigma2 must be between 1e-12 and 1e30. Found {sigma2}.")
+        if not SMALLEST_SIGMA2 <= self.sigma2 <= LARGEST_SIGMA2:
+            raise InvalidInputError(
+                f"sigma2 must be between {float(SMALLEST_SIGMA2)} (below it the noise is 0 but for one draw in 10^217) "
+                f"and {float(LARGEST_SIGMA2):.0e}. Found {sigma2}."
+            )
 
     @property
     def rho(self) -> Fraction:

@@ -1,0 +1,107 @@
+"""Releases: a budget table, the allocations that its bypassed levels give, and the pairs of directed paths."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, cached_property
+from importlib import resources
+from types import MappingProxyType
+
+from exactdp.census.spine import Table, bypass
+from exactdp.composition import Composition
+from exactdp.errors import InvalidInputError
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """The budget along one directed path: level -> query -> rho. A query of budget rho gets noise of sigma2 = 1 / rho."""
+
+    number: int
+    bypassed: tuple[str, ...]
+    table: Table
+
+    @property
+    def rho(self) -> Fraction:
+        """The total budget of the path."""
+        return sum((rho for queries in self.table.values() for rho in queries.values()), Fraction(0))
+
+    @cached_property
+    def mechanisms(self) -> Mapping[DiscreteGaussian, int]:
+        """The path's mechanisms and how often each occurs."""
+        counts = Counter(rho for queries in self.table.values() for rho in queries.values())
+        return MappingProxyType({DiscreteGaussian(1 / rho): n for rho, n in counts.items()})
+
+
+@dataclass(frozen=True)
+class Release:
+    """One published product: its budget table and the numbered sets of levels that its directed paths bypass."""
+
+    name: str
+    title: str
+    source: str
+    table: Table
+    bypassed: Mapping[int, tuple[str, ...]]
+
+    @cached_property
+    def allocations(self) -> Mapping[int, Allocation]:
+        """The allocations by their published number; a release without published bypass sets has its full path, number 1."""
+        return MappingProxyType(
+            {number: Allocation(number, levels, bypass(self.table, levels)) for number, levels in self.bypassed.items()}
+        )
+
+    def pair(self, k: int, other: int) -> Composition:
+        """Two directed paths, one record replaced: the composition of both paths' mechanisms."""
+        first, second = self._allocation(k), self._allocation(other)
+        return Composition(Counter(first.mechanisms) + Counter(second.mechanisms))
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """All unordered pairs of allocations, those with themselves included."""
+        numbers = sorted(self.allocations)
+        return tuple((k, other) for i, k in enumerate(numbers) for other in numbers[i:])
+
+    def _allocation(self, number: int) -> Allocation:
+        if number not in self.allocations:
+            known = sorted(self.allocations)
+            raise InvalidInputError(
+                f"{self.name} has the allocations {known[0]} to {known[-1]}. Found {number}."
+                if len(known) > 1
+                else f"{self.name} has only the allocation {known[0]}, its full path. Found {number}."
+            )
+        return self.allocations[number]
+
+
+@cache
+def _budgets() -> dict[str, Release]:
+    text = resources.files("exactdp.census").joinpath("budgets.json").read_text(encoding="utf-8")
+    record = json.loads(text)
+    releases = {}
+    for name, entry in record["releases"].items():
+        table = {
+            level: {query: Fraction(rho) for query, rho in queries.items()}
+            for level, queries in entry["levels"].items()
+        }
+        bypassed = {int(number): tuple(levels) for number, levels in entry.get("bypassed", {"1": []}).items()}
+        releases[name] = Release(name, entry["title"], record["source"], table, bypassed)
+    return releases
+
+
+def release_names() -> tuple[str, ...]:
+    """The names that `release` takes."""
+    return tuple(_budgets())
+
+
+def release(name: str) -> Release:
+    """A release of the 2020 Census by name.
+
+    >>> release("dhc-persons-us").allocations[13].bypassed
+    ()
+    """
+    if name not in _budgets():
+        raise InvalidInputError(f"A release is one of {', '.join(release_names())}. Found {name}.")
+    return _budgets()[name]
