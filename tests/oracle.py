@@ -1,6 +1,6 @@
 """Brute force: the distribution of the loss by convolution of integer polynomials in fixed point.
 
-Independent of the package: it shares no code with it. Probabilities are integers in units of 2^-BITS; the pmf comes from mpmath, the
+Independent of the package: it shares no code with it. Probabilities are integers in units of 2^-BITS; the pmf is mpmath's, the
 convolution is exact integer multiplication (flint's fmpz_poly), and what the rounding of the inputs can do is bounded by ERROR.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from fractions import Fraction
 
@@ -46,7 +47,7 @@ def random_small(rng: random.Random) -> dict[Key, int]:
 
 @st.composite
 def rationals(draw: st.DrawFn, low: Fraction, high: Fraction, denominators: int = 12) -> Fraction:
-    denominator = draw(st.integers(1, denominators))
+    denominator = draw(st.integers(1 if low < high - 1 else math.ceil(1 / (high - low)), denominators))
     numerator = draw(st.integers(-(-low * denominator // 1), high * denominator // 1))
     return Fraction(numerator, denominator)
 

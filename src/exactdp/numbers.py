@@ -19,7 +19,7 @@ from exactdp.errors import InvalidInputError
 
 Number: TypeAlias = "int | float | str | Fraction | Decimal | np.integer | np.floating"
 
-_LARGEST_EXPONENT = 10_000
+_LARGEST_EXPONENT = 100_000
 _EXPONENT = re.compile(r"[eE]([+-]?\d[\d_]*)$")
 
 
@@ -82,11 +82,16 @@ def whole(value: object, name: str, least: int) -> int:
 
 
 def log_rational(value: Fraction) -> float:
-    """The natural logarithm of a positive rational of any size, to within about 3 units in the last place of the
-    larger of |log numerator|, |log denominator| and, near 1, of the result itself."""
+    """The natural logarithm of a positive rational of any size.
+
+    Guarantee: the error is at most 16 units of rounding times (1 + |result|), given the accuracy of libm; near 1 it is relative
+    to the result itself.
+    """
     if Fraction(1, 2) < value < 2:
         return math.log1p(float(value - 1))
-    return math.log(value.numerator) - math.log(value.denominator)
+    shift = value.numerator.bit_length() - value.denominator.bit_length()
+    scaled = value / Fraction(2) ** shift  # between 1/2 and 2, and exact
+    return math.log(float(scaled)) + shift * math.log(2)
 
 
 def split(value: Fraction) -> tuple[float, float]:

@@ -71,7 +71,7 @@ def _mirrored(point: Point, epsilons: list[Fraction]) -> Point:
     lower = (away + shrink * point.delta.lower_floats()) * (1 - _SLACK)
     upper = (away + shrink * point.delta.upper_floats()) * (1 + _SLACK)
     delta = (np.zeros_like(e), np.minimum(lower, 1.0), np.minimum(upper, 1.0))
-    slack = _SLACK * (1 + np.abs(e))
+    slack = _SLACK * (1 + np.abs(e) + np.abs(point.rest.log_scale))
     rest = (point.rest.log_scale + e, point.rest.lower * (1 - slack), point.rest.upper * (1 + slack))
     below = np.maximum(point.rest.upper_floats() - np.exp(point.log_density), 1e-300)
     chosen = [

@@ -141,7 +141,7 @@ def vertex(plan: ReferencePlan, threshold: Number) -> tuple[arb, arb]:
 
 
 def estimated_cost(mechanisms: Mapping[DiscreteGaussian, int], tolerance: Number) -> float:
-    """About how many ball operations and sieve visits a plan and its first evaluation take (10^6: some seconds).
+    """About how many ball operations and sieve visits a plan and its first evaluation take (10^6: about two seconds).
 
     Heuristic: takes the groups' far peaks for independent. It helps decide whether to start, and bounds nothing.
     """

@@ -31,6 +31,7 @@ from exactdp.numbers import log_rational
 
 _SLACK = 2.0**-47
 _SEARCH_STEPS = 80
+_FARTHEST = 1 << 40  # vertices on either side of the estimate that are searched
 
 
 @dataclass(frozen=True)
@@ -91,17 +92,39 @@ def surrounding_vertices(
     at_least: Callable[[_Tails], bool],
     at_most: Callable[[_Tails], bool],
 ) -> dict[int, _Tails]:
-    """Vertices around edge `near`, ascending: alpha is proved to lie between those of the first and of the last."""
-    margin = 1
-    for _ in range(_SEARCH_STEPS):
-        steps = [near - margin, near, near + 1, near + margin + 1]
-        tails = dict(zip(steps, tails_at(steps), strict=True))
-        above = [t for t in steps if at_least(tails[t])]
-        below = [t for t in steps if at_most(tails[t])]
-        if above and below:
-            return {t: tails[t] for t in steps if max(above) <= t <= min(below)}
-        margin *= 2
-    raise AccuracyError(f"No edge of the trade-off curve could be proved around vertex {near}.")
+    """Vertices around edge `near`, ascending: alpha is proved to lie between those of the first and of the last.
+
+    The first is the last vertex proved to be at least alpha, the last the first one proved to be at most alpha; their
+    neighbours in between, whose alpha cannot be told from the wanted one, are included, so that the long edges count exactly.
+    """
+    known: dict[int, _Tails] = {}
+
+    def proved(t: int, claim: Callable[[_Tails], bool]) -> bool:
+        if t not in known:
+            known[t] = tails_at([t])[0]
+        return claim(known[t])
+
+    steps = [near - 1, near, near + 1, near + 2]
+    known.update(zip(steps, tails_at(steps), strict=True))
+    first, last, reach = near - 1, near + 2, 1
+    while not (proved(first, at_least) and proved(last, at_most)):
+        if reach > _FARTHEST:
+            raise AccuracyError(f"No edge of the trade-off curve could be proved around vertex {near}.")
+        reach *= 2
+        first, last = near - reach, near + 1 + reach
+    first = _bisect(first, last, lambda t: proved(t, at_least))
+    last = 1 + _bisect(first, last, lambda t: not proved(t, at_most))
+    for t in (first + 1, last - 1):
+        proved(t, at_least)
+    return {t: known[t] for t in sorted({first, first + 1, last - 1, last})}
+
+
+def _bisect(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The last t in [low, high) at which a claim holds that is true from low up to some point and false at high."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def polygon_bounds(vertices: list[int], line: Callable[[int, int], tuple[_End, _End]]) -> tuple[_End, _End]:

@@ -124,22 +124,22 @@ class BallContour:
     def _theta_factor(self, residues: list[int]) -> acb:
         """product of (theta(centre + i s v) / theta(centre))^count; groups for which it is 1 to the last bit are a ball."""
         lattice, nodes = self.plan.lattice, self.plan.nodes
-        factor, left_out = acb(1), 0
+        factor, left_out = acb(1), arb(0)
         threshold = -(self.bits + 8) * math.log(2) - math.log(len(lattice.groups))
         for i, (g, r) in enumerate(zip(lattice.groups, residues, strict=True)):
             s = float(g.sigma2)
-            log_size = math.log(2.5 * g.count) + s * (4 * math.pi**2 * abs(r) / nodes - TWO_PI_SQUARED)
-            if s >= POISSON_FROM and log_size * (1 - 1e-12) < threshold:
-                left_out += 1
+            log_size = math.log(g.count) + s * (4 * math.pi**2 * abs(r) / nodes - TWO_PI_SQUARED)
+            if s >= POISSON_FROM and log_size < threshold:  # Lemma 4, with room for the rounding of log_size
+                left_out += (
+                    arb(log_size + 1e-12 * abs(log_size)).exp() * 1.0002 / (1 - 2.01 * math.exp(-TWO_PI_SQUARED * s))
+                )
                 continue
             tau, bottom, s_ball = self._theta_constants[i]
             height = 2 * arb.pi() * s_ball * r / nodes
             top = acb(ball(self._centres[i][1]), height).modular_theta(tau)[2]
             factor *= (top / bottom) ** g.count
-        if left_out:  # the product of the factors left out is within 2^-(bits + 7) of 1
-            error = arb(0, arb(2) ** -(self.bits + 7))
-            factor *= acb(1 + error, error)
-        return factor
+        error = arb(0, left_out.upper())  # of the product of the factors left out
+        return factor * acb(1 + error, error)
 
     @cached_property
     def _theta_constants(self) -> list[tuple[acb, acb, arb]]:

@@ -25,7 +25,7 @@ from exactdp.mechanisms.theta import Floats
 ACCURACY = 1e-11
 """The relative width that float64 bounds of delta and beta keep to; where float64 alone cannot, balls take over."""
 
-RESORT_TO_BALLS = 2e-12
+RESORT_TO_BALLS = 8e-12
 """The relative width of float64 bounds at which they do."""
 
 RESORT_DIGITS = 14

@@ -18,6 +18,15 @@ from exactdp.engine.plan import Plan
 from exactdp.engine.sieve import angles, phases
 from exactdp.mechanisms.theta import Complexes, Floats
 
+TERM_UNITS = 160
+"""Rounding of one summand beyond that of its exponent: weight, exp, cos, sin, transform (engine.md, F5)."""
+
+PHASE_UNITS = 32
+"""Rounding of a threshold's phase factor and of its product with the summand (F6)."""
+
+VALUE_UNITS = 48
+"""Rounding of the coefficients, their products, the scale and the final differences (F7)."""
+
 _BLOCK = 512  # nodes summed in one go; blocks are then added, so the error grows with n / _BLOCK + _BLOCK
 _MATRIX = 1 << 19  # angles held in memory at once
 
@@ -81,7 +90,7 @@ class Contour:
         moments = self._weights * np.exp(real) * (np.cos(imag) + 1j * np.sin(imag))
         first, second = transform_factors(self.plan.payoff, self.plan.lam, lattice.h, self._turns)
         for_a, for_b = moments * first, moments * second
-        relative = np.expm1(np.minimum(error, 600.0)) + 80 * UNIT
+        relative = np.expm1(np.minimum(error, 600.0)) + (TERM_UNITS + 4 * abs(self.plan.lam) * lattice.h) * UNIT
         return for_a, for_b, np.abs(for_a) * relative, np.abs(for_b) * relative
 
     def evaluate(self, thresholds: list[Threshold]) -> Sums:
@@ -98,12 +107,12 @@ class Contour:
         scales = [plan.log_scale(t.steps) for t in thresholds]
         high, low = (np.array(part) for part in zip(*scales, strict=True))
         nodes = len(plan.kept)
-        summing = (min(nodes, _BLOCK) + nodes / _BLOCK + 20) * UNIT
+        summing = (min(nodes, _BLOCK) + nodes / _BLOCK + PHASE_UNITS) * UNIT
         theta_error = plan.theta_at_tilt[1]
         rounding = (
             a * (float(np.sum(error_a)) + size_a * summing)
             + b * (float(np.sum(error_b)) + size_b * summing)
-            + np.abs(value) * (theta_error * (1 + theta_error) + 16 * UNIT)
+            + np.abs(value) * (math.expm1(theta_error) + VALUE_UNITS * UNIT)
         ) * (1 + 1e-6)
         at_tilt = transform_at_tilt(plan.payoff, plan.lam, plan.lattice.h, a, b)
         dropped = math.exp(plan.log_dropped) * at_tilt * (1 + 1e-9)
@@ -123,5 +132,6 @@ class Contour:
             k, real, imag = plan.kept[block], terms.real[block], terms.imag[block]
             for first in range(0, len(shifts), rows):
                 turn = phases(k, shifts[first : first + rows], plan.nodes)
-                total[first : first + rows] += np.cos(turn) @ real + np.sin(turn) @ imag
+                # a plain sum along each row, so that a threshold's result does not depend on its neighbours
+                total[first : first + rows] += np.sum(np.cos(turn) * real + np.sin(turn) * imag, axis=1)
         return total, float(np.sum(np.abs(terms)))

@@ -29,7 +29,7 @@ def theta_left_out(s: Floats, count: Floats, v: Floats) -> Floats:
     """Bound of |count log(theta(c + i s v) / theta(c))| where it is small, for s >= POISSON_FROM and any centre c.
 
     The ratio differs from 1 by at most 2 sum_n p^{n^2} sinh(2 pi n s |v|) / (1 - 2 p - ...) with p = exp(-2 pi^2 s)
-    (engine.md, Lemma 4).
+    (engine.md, Lemma 4). The test of this bound has a case in which it is tight.
     """
     result: Floats = (
         1.0001 * count * np.exp(s * (2 * math.pi * v - TWO_PI_SQUARED)) / (1 - 2.01 * np.exp(-TWO_PI_SQUARED * s))

@@ -83,7 +83,8 @@ def one_minus_q(drift: float, turn: Floats) -> Complexes:
 def transform_factors(payoff: Payoff, tilt: float, h: float, turn: Floats) -> tuple[Complexes, Complexes]:
     """The factors that A and B multiply in V e^{z x0}, at angles turn = omega h in [-pi, pi].
 
-    Guarantee: each factor is within 24 units of rounding of its exact value, relative to its modulus (engine.md, F5).
+    Guarantee: within 110 units of rounding of the exact value relative to its modulus, and 4 |tilt h| more for the factor that
+    contains q or 1/q (engine.md, F5).
     """
     if payoff is Payoff.COMPLEMENT:
         drift = -tilt * h

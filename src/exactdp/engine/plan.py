@@ -75,8 +75,8 @@ def log_aliasing(
 
     E = offset d + R d^2 / 2 + Theta(nu) - Theta(tilt) - |d| T.
 
-    Any nu on the right side of the tilt and inside the payoff's closed range is valid. Two are tried, tilt +/- T / R (which always
-    works) and tilt +/- T / `widest` (better for coarse noise), and the smaller bound counts.
+    Any nu on the right side of the tilt and inside the payoff's closed range is valid. Two are tried, tilt +/- T / R (which
+    always works) and tilt +/- T / `widest` (better for coarse noise), and the smaller bound counts.
     """
     variances = {lattice.r, lattice.widest}
     sides = []
@@ -136,10 +136,9 @@ def make_plan(lattice: Lattice, where: Rung, log_aim: float | None = None) -> Pl
         kept = sieve(lattice.strides, bounds.strengths, nodes, bands)
     except LatticeTooFineError as error:
         raise LatticeTooFineError(
-            f"The lattice of this composition is too fine for the sieve: step {float(lattice.step):.3g} with "
-            f"{len(lattice.groups)} groups of distinct noise, N = {nodes:.3g}, and {error}. "
-            "Round the noise parameters to fewer digits, so that their ratios have small denominators, or use fewer "
-            "distinct values."
+            f"The lattice of this composition is too fine for the sieve (step {lattice.h:.3g}, {len(lattice.groups)} groups of "
+            f"distinct noise, N = {nodes:.3g}: {error}); round the noise parameters to fewer digits, so that their ratios have "
+            "small denominators, or use fewer distinct values."
         ) from None
     plan = Plan(lattice, where.payoff, where.tilt, nodes, kept, bands.log_dropped, theta)
     return plan if len(kept) <= _TRIM_FROM else trimmed(plan)

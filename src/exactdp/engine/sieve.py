@@ -91,26 +91,25 @@ def peak_bounds(lattice: Lattice, tilt: float) -> PeakBounds:
 def make_bands(nodes: int, period: float, corners: tuple[float, ...], slack: float, log_aim: float) -> Bands:
     """Budgets that keep the dropped sum at about exp(log_aim), spread evenly over octaves of frequency.
 
-    In the octave above omega the transform is at most product of min(1, C / omega) of its value at the tilt, and it holds
-    2 (floor(high) - floor(low)) nodes, mirror images included (Theorem 3).
+    In a band whose first node is at omega the transform is at most product of min(1, C / omega) of its value at the tilt, and
+    the band holds 2 (floor(high) - floor(low)) nodes, mirror images included (Theorem 3). Node 0 is never
+    dropped and is not counted.
     """
     half = nodes // 2
-    edges = [0.0]
-    edge = max(corners) * period / (2 * math.pi)
+    edges, edge = [0.0], max(corners) * period / (2 * math.pi)
     while edge < half:
-        edges.append(edge)
+        if math.floor(edge) > math.floor(edges[-1]):  # an octave without nodes is no band
+            edges.append(edge)
         edge *= 2
     edges.append(float(half))
     masses = []
     for low, high in pairwise(edges):
-        omega = low * 2 * math.pi / period * (1 - 1e-12)
-        size = math.prod(min(1.0, c / omega) if omega > 0 else 1.0 for c in corners)
+        omega = (math.floor(low) + 1) * 2 * math.pi / period * (1 - 1e-12)  # the first node of the band
+        size = math.prod(min(1.0, c / omega) for c in corners)
         count = 2 * (math.floor(high) - math.floor(low))
-        if low == 0.0:
-            count += 1  # the node 0, which has no mirror image
         if nodes % 2 == 0 and high == half:
-            count -= 1  # nor has the node N/2
-        masses.append(math.log(max(count, 1) / nodes * size))
+            count -= 1  # the node N/2 has no mirror image
+        masses.append(math.log(count / nodes * size))
     share = log_aim - math.log(len(masses))
     budgets = np.maximum.accumulate(np.array(masses)[::-1] - share)[::-1]
     log_dropped = float(np.logaddexp.reduce(np.array(masses) - budgets)) + 1e-9
@@ -119,7 +118,7 @@ def make_bands(nodes: int, period: float, corners: tuple[float, ...], slack: flo
 
 
 def sieve(strides: tuple[int, ...], strengths: tuple[float, ...], nodes: int, bands: Bands) -> Ints:
-    """All k in [0, nodes/2] whose penalty is within their band's budget, ascending.
+    """The node 0 and all k in [1, nodes/2] whose penalty is within their band's budget, ascending.
 
     Guarantee: none is missed; the windows are widened by more than the rounding of their centres.
     """
@@ -181,7 +180,7 @@ def _filter(k: Ints, groups: list[tuple[int, float]], nodes: int, bands: Bands) 
     """The nodes among k whose exact penalty is within budget."""
     v = phases(k, tuple(stride for stride, _ in groups), nodes)
     penalty = np.array([strength for _, strength in groups]) @ (v * v)
-    keep: Ints = k[penalty * (1 - 1e-9) <= bands.at(k)]
+    keep: Ints = k[(penalty * (1 - 1e-9) <= bands.at(k)) | (k == 0)]
     return keep
 
 

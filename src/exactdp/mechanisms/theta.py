@@ -72,9 +72,9 @@ def log_theta_ratio(c: float, s: float) -> float:
 def theta_ratio_error(s: float, term: float, count: float) -> float:
     """Bound on the rounding and truncation error of `count` times log_theta_ratio, itself `term` (engine.md, F3)."""
     if s < POISSON_FROM:
-        return 1e-15 * (abs(term) + count)
+        return 4e-15 * (abs(term) + count)
     first_left_out = poisson_terms(s, 0.0) + 1
-    return 1.2e-16 * (12 + 60 * s) * abs(term) + 5 * count * math.exp(-TWO_PI_SQUARED * s * first_left_out**2)
+    return 1.2e-16 * (50 + 110 * s) * abs(term) + 5 * count * math.exp(-TWO_PI_SQUARED * s * first_left_out**2)
 
 
 def tilted_mean_variance(c: float, s: float) -> tuple[float, float]:
@@ -118,7 +118,7 @@ def _log_one_plus(change: Complexes, size: Floats) -> tuple[Complexes, Floats]:
     if lost.any():
         value = np.where(lost, error, value)
         modulus = np.where(lost, error, modulus)
-        change = value - 1
+        change = np.where(lost, error - 1, change)
         error = np.where(lost, 3 * error, error)
     log_value = np.where(np.abs(change) < 0.5, log1p_complex(change), np.log(value))
     return log_value, error / modulus
