@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import exactdp
 from exactdp import Composition, DiscreteGaussian
+from exactdp.engine.contours import ACCURACY
 from strategies import compositions, epsilons, rationals
 
 LAWS = settings(max_examples=60, deadline=None)
@@ -59,7 +60,7 @@ def test_epsilon_of_delta_brackets_epsilon(composition: Composition, epsilon: Fr
 def test_bounds_are_narrow(composition: Composition, epsilon: Fraction) -> None:
     low, high = composition.delta_bounds(epsilon)
     assume(low > 1e-290)
-    assert high - low < exactdp.engine.contours.ACCURACY * high
+    assert high - low < ACCURACY * high
 
 
 @LAWS

@@ -17,6 +17,7 @@ from exactdp.engine.payoff import Payoff, delta_threshold, tail_threshold
 from exactdp.engine.tilt import needs_complement
 from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.mechanisms.theta_ball import ball, precision
+from exactdp.numbers import log_rational
 from exactdp.profile import epsilon_bracket
 from exactdp.tradeoff import beta_bracket, find_edge, polygon_bounds, surrounding_vertices
 
@@ -64,6 +65,8 @@ def epsilon_decimals(contours: Contours, delta: Fraction, digits: int) -> tuple[
     estimate = Fraction(low) + (Fraction(high) - Fraction(low)) / 2
     context = Context(prec=digits + _SPARE)
     working = digits + 2 * _SPARE
+    if estimate:  # near epsilon = 0 the digits of delta that matter start later
+        working += max(0, -math.floor(log_rational(abs(estimate)) / math.log(10)))
     for _ in range(_ATTEMPTS):
         moved = _newton_step(contours, delta, estimate, working)
         done = abs(moved - estimate) <= abs(moved) * Fraction(1, 10 ** (digits + 3))
@@ -176,11 +179,10 @@ def fraction(value: arb) -> Fraction:
 
 
 def decimals(value: arb, digits: int) -> tuple[Decimal, Decimal]:
-    """The ends of a ball as decimals of a few more digits than promised, rounded outward."""
-    context = Context(prec=digits + _SPARE)
+    """The ends of a positive ball as decimals of a few more digits than promised, rounded outward, whatever the exponent."""
     with precision(_bits(digits + 2 * _SPARE)):
-        low, high = fraction(value.lower()), fraction(value.upper())
-    return _to_decimal(low, context, ROUND_FLOOR), _to_decimal(high, context, ROUND_CEILING)
+        middle, radius, exponent = (int(part) for part in value.mid_rad_10exp(digits + _SPARE))
+    return Decimal(f"{middle - radius}E{exponent}"), Decimal(f"{middle + radius}E{exponent}")
 
 
 def _to_decimal(value: Fraction, context: Context, rounding: str) -> Decimal:

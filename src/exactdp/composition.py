@@ -19,9 +19,12 @@ from exactdp.engine.lattice import Group, Lattice
 from exactdp.errors import InvalidInputError
 from exactdp.explain import Explanation, explain
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from exactdp.numbers import Number, positive, rational, whole
+from exactdp.numbers import Number, positive, rational, shown, whole
 from exactdp.profile import epsilon_bracket, profile
 from exactdp.tradeoff import TradeOffCurve, tradeoff_curve
+
+LARGEST_RHO = 10**10
+LARGEST_EPSILON = 10**9
 
 
 class Bounds(NamedTuple):
@@ -49,13 +52,22 @@ class Composition:
                 counts[_mechanism(mechanism)] += whole(count, "count", 0)
         elif isinstance(mechanisms, DiscreteGaussian):
             counts[mechanisms] += 1
-        else:
+        elif isinstance(mechanisms, Iterable):
             for mechanism in mechanisms:
                 counts[_mechanism(mechanism)] += 1
+        else:
+            raise InvalidInputError(
+                f"A composition takes mechanisms in a list or a mapping from mechanism to count. Found {shown(mechanisms)}."
+            )
         kept = {m: n for m, n in counts.items() if n}
         if not kept:
             raise InvalidInputError("A composition needs at least one mechanism. Found none.")
         self._counts = dict(sorted(kept.items(), key=lambda item: (item[0].sigma2, item[0].sensitivity)))
+        if self.rho > LARGEST_RHO:
+            raise InvalidInputError(
+                f"The total rho of a composition must be at most {LARGEST_RHO:.0e} (more protects nothing). Found more; "
+                "use fewer mechanisms or more noise."
+            )
 
     @property
     def mechanisms(self) -> Mapping[DiscreteGaussian, int]:
@@ -87,9 +99,7 @@ class Composition:
         """Certified bounds of delta(epsilon). In float64 they are less than 1e-11 apart in relative terms; with `digits` (5 to
         1000) they are decimals less than 10^-digits apart in relative terms."""
         if digits is not None:
-            return _each_decimal(
-                epsilon, lambda e: certified.delta_decimals(self._contours, e, digits), _epsilon, digits
-            )
+            return _each_decimal(epsilon, lambda e, d: certified.delta_decimals(self._contours, e, d), _epsilon, digits)
         return _each(epsilon, self._delta_floats, _epsilon)
 
     def log_delta(self, epsilon: Any) -> Any:
@@ -107,7 +117,7 @@ class Composition:
     def epsilon_bounds(self, delta: Any, digits: int | None = None) -> Bounds:
         """Certified bounds of epsilon(delta); with `digits`, decimals less than 10^-digits apart in relative terms."""
         if digits is not None:
-            return _each_decimal(delta, lambda d: certified.epsilon_decimals(self._contours, d, digits), _delta, digits)
+            return _each_decimal(delta, lambda x, d: certified.epsilon_decimals(self._contours, x, d), _delta, digits)
         return _each(delta, _one_by_one(self._epsilon_floats), _delta)
 
     def beta(self, alpha: Any) -> Any:
@@ -117,7 +127,7 @@ class Composition:
     def beta_bounds(self, alpha: Any, digits: int | None = None) -> Bounds:
         """Certified bounds of the trade-off curve at alpha; with `digits`, decimals less than 10^-digits apart."""
         if digits is not None:
-            return _each_decimal(alpha, lambda a: certified.beta_decimals(self._contours, a, digits), _alpha, digits)
+            return _each_decimal(alpha, lambda a, d: certified.beta_decimals(self._contours, a, d), _alpha, digits)
         return _each(alpha, _one_by_one(self._beta_floats), _alpha)
 
     def tradeoff(self, num: int = 201) -> TradeOffCurve:
@@ -126,7 +136,10 @@ class Composition:
 
     def explain(self, epsilon: Number) -> Explanation:
         """The plan behind delta(epsilon) and the account of its errors, as an object that prints well."""
-        return explain(self._contours, rational(epsilon, "epsilon"))
+        exact = _epsilon(epsilon)
+        if isinstance(exact, float):
+            raise InvalidInputError(f"epsilon must be a finite number. Found {epsilon}.")
+        return explain(self._contours, exact)
 
     def scaled(self, factor: Number) -> Composition:
         """The same composition with every sigma2 multiplied by `factor`."""
@@ -169,7 +182,8 @@ class Composition:
             return NotImplemented
         return Composition(Counter(self._counts) + Counter(other._counts))
 
-    __radd__ = __add__
+    def __radd__(self, other: object) -> Composition:  # so that sum() works
+        return self if other == 0 else NotImplemented
 
     def __mul__(self, count: int) -> Composition:
         times = whole(count, "count", 1)
@@ -192,27 +206,34 @@ class Composition:
 
 def _mechanism(value: object) -> DiscreteGaussian:
     if not isinstance(value, DiscreteGaussian):
-        raise InvalidInputError(f"A composition is made of DiscreteGaussian mechanisms. Found {value!r}.")
+        raise InvalidInputError(f"A composition is made of DiscreteGaussian mechanisms. Found {shown(value)}.")
     return value
 
 
 def _epsilon(value: object) -> Fraction | float:
-    if isinstance(value, (float, np.floating, Decimal)) and math.isinf(value):
+    if (isinstance(value, Decimal) and value.is_infinite()) or (
+        isinstance(value, (float, np.floating)) and math.isinf(value)
+    ):
         return float(value)
-    return rational(value, "epsilon")
+    result = rational(value, "epsilon")
+    if abs(result) > LARGEST_EPSILON:
+        raise InvalidInputError(
+            f"epsilon must be between -{LARGEST_EPSILON:.0e} and {LARGEST_EPSILON:.0e}, or infinite. Found {shown(value)}."
+        )
+    return result
 
 
 def _delta(value: object) -> Fraction:
     result = rational(value, "delta")
     if result < 0:
-        raise InvalidInputError(f"delta must be at least 0. Found {value}.")
+        raise InvalidInputError(f"delta must be at least 0. Found {shown(value)}.")
     return result
 
 
 def _alpha(value: object) -> Fraction:
     result = rational(value, "alpha")
     if not 0 <= result <= 1:
-        raise InvalidInputError(f"alpha must be between 0 and 1. Found {value}.")
+        raise InvalidInputError(f"alpha must be between 0 and 1. Found {shown(value)}.")
     return result
 
 
@@ -227,35 +248,34 @@ def _one_by_one(function: Callable[[Fraction], tuple[float, float]]) -> Callable
     return over_list
 
 
-def _is_scalar(value: object) -> bool:
-    return np.ndim(value) == 0  # type: ignore[arg-type]
+def _array(value: Any) -> np.ndarray[Any, np.dtype[np.object_]]:
+    """Any input as an array of objects; a scalar has no dimensions."""
+    if isinstance(value, (str, Fraction, Decimal)):
+        return np.array(value, dtype=object)
+    try:
+        return np.asarray(value, dtype=object)
+    except ValueError:
+        raise InvalidInputError(f"An array must be rectangular. Found {shown(value)}.") from None
 
 
 def _each(value: Any, function: Callable[[list[Any]], _Floats], read: Callable[[object], Any]) -> Bounds:
     """`function` of a scalar or of every element of an array-like, in its shape."""
-    if _is_scalar(value):
-        item = value.item() if isinstance(value, np.ndarray) else value
-        lower, upper = function([read(item)])
-        return Bounds(lower[0], upper[0])
-    array = np.asarray(value, dtype=object)
+    array = _array(value)
     lower, upper = function([read(v) for v in array.ravel()]) if array.size else ([], [])
+    if array.ndim == 0:
+        return Bounds(lower[0], upper[0])
     return Bounds(np.array(lower, dtype=float).reshape(array.shape), np.array(upper, dtype=float).reshape(array.shape))
 
 
 def _each_decimal(
-    value: Any,
-    function: Callable[[Any], tuple[Decimal, Decimal]],
-    read: Callable[[object], Any],
-    digits: int,
+    value: Any, function: Callable[[Any, int], tuple[Decimal, Decimal]], read: Callable[[object], Any], digits: object
 ) -> Bounds:
     """The same with decimals; arrays have dtype object."""
-    whole(digits, "digits", 5)
-    if digits > 1000:
-        raise InvalidInputError(f"digits must be at most 1000. Found {digits}.")
-    if _is_scalar(value):
-        return Bounds(*function(read(value.item() if isinstance(value, np.ndarray) else value)))
-    array = np.asarray(value, dtype=object)
+    count = whole(digits, "digits", 5, 1000)
+    array = _array(value)
+    pairs = [function(read(v), count) for v in array.ravel()]
+    if array.ndim == 0:
+        return Bounds(*pairs[0])
     lower, upper = np.empty(array.shape, dtype=object), np.empty(array.shape, dtype=object)
-    for index in np.ndindex(array.shape):
-        lower[index], upper[index] = function(read(array[index]))
+    lower.ravel()[:], upper.ravel()[:] = [p[0] for p in pairs], [p[1] for p in pairs]
     return Bounds(lower, upper)

@@ -35,7 +35,7 @@ class Explanation:
     @property
     def relative_width(self) -> float:
         """upper / lower - 1."""
-        return math.expm1(self.log_upper - self.log_lower)
+        return math.expm1(min(self.log_upper - self.log_lower, 700.0))
 
     def __str__(self) -> str:
         rows = [
@@ -99,6 +99,8 @@ def _short(value: Fraction) -> str:
 
 def _power(log: float) -> str:
     """exp(log) with its decimal exponent, also below the double range."""
+    if not math.isfinite(log):
+        return "0"
     exponent = math.floor(log / math.log(10))
     mantissa = math.exp(log - exponent * math.log(10))
     return f"{mantissa:.14f}e{exponent:+d}"

@@ -20,7 +20,17 @@ from exactdp.errors import InvalidInputError
 Number: TypeAlias = "int | float | str | Fraction | Decimal | np.integer | np.floating"
 
 _LARGEST_EXPONENT = 100_000
+_LONGEST_TEXT = 4_000
 _EXPONENT = re.compile(r"[eE]([+-]?\d[\d_]*)$")
+
+
+def shown(value: object) -> str:
+    """A value as it may stand in an error text: one line, not too long."""
+    try:
+        text = " ".join(str(value).split())
+    except ValueError:  # an integer too long for Python to print
+        return "a number of more than 4,300 digits"
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def rational(value: object, name: str) -> Fraction:
@@ -45,23 +55,25 @@ def rational(value: object, name: str) -> Fraction:
         return _parse(str(value).strip(), name)
     raise InvalidInputError(
         f"{name} must be an int, float, Fraction, Decimal or a text such as '11/10000'. "
-        f"Found {value!r} of type {type(value).__name__}."
+        f"Found {shown(value)} of type {type(value).__name__}."
     )
 
 
 def _parse(text: str, name: str) -> Fraction:
+    if len(text) > _LONGEST_TEXT:
+        raise InvalidInputError(f"{name} must have at most {_LONGEST_TEXT} characters. Found {len(text)} of them.")
     exponent = _EXPONENT.search(text)
     if exponent and abs(int(exponent.group(1))) > _LARGEST_EXPONENT:
         raise InvalidInputError(
-            f"{name} must have a decimal exponent of at most {_LARGEST_EXPONENT} in size. Found {text}."
+            f"{name} must have a decimal exponent of at most {_LARGEST_EXPONENT} in size. Found {shown(text)}."
         )
     try:
         return Fraction(text)
     except ZeroDivisionError:
-        raise InvalidInputError(f"{name} must not have a zero denominator. Found {text}.") from None
+        raise InvalidInputError(f"{name} must not have a zero denominator. Found {shown(text)}.") from None
     except ValueError:
         raise InvalidInputError(
-            f"{name} must be a finite number such as 3, 0.25, '1e-10' or '11/10000'. Found {text!r}."
+            f"{name} must be a finite number such as 3, 0.25, '1e-10' or '11/10000'. Found {shown(text)!r}."
         ) from None
 
 
@@ -69,15 +81,17 @@ def positive(value: object, name: str) -> Fraction:
     """`rational`, refused unless above zero."""
     result = rational(value, name)
     if result <= 0:
-        raise InvalidInputError(f"{name} must be positive. Found {value}.")
+        raise InvalidInputError(f"{name} must be positive. Found {shown(value)}.")
     return result
 
 
-def whole(value: object, name: str, least: int) -> int:
-    """The integer that `value` stands for, refused below `least`."""
+def whole(value: object, name: str, least: int, most: int | None = None) -> int:
+    """The integer that `value` stands for, refused below `least` and above `most`."""
     result = rational(value, name)
     if result.denominator != 1 or result < least:
-        raise InvalidInputError(f"{name} must be a whole number of at least {least}. Found {value}.")
+        raise InvalidInputError(f"{name} must be a whole number of at least {least}. Found {shown(value)}.")
+    if most is not None and result > most:
+        raise InvalidInputError(f"{name} must be at most {most}. Found {shown(value)}.")
     return result.numerator
 
 

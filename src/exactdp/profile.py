@@ -16,15 +16,16 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from exactdp.engine.bracket import Bracket
-from exactdp.engine.contours import Contours
+from exactdp.engine.contours import RESORT_TO_BALLS, Contours
 from exactdp.engine.payoff import Payoff, delta_threshold
 from exactdp.engine.tilt import needs_complement
 from exactdp.errors import AccuracyError
 from exactdp.mechanisms.theta import Floats
-from exactdp.numbers import log_rational, rational
+from exactdp.numbers import log_rational, rational, shown
 
 _SEARCH_STEPS = 200
 _CONVERGED = 3e-13
+_NARROW = 1e-10
 _SLACK = 2.0**-48
 
 
@@ -38,8 +39,8 @@ class Point:
     """Estimate of log(-d delta / d epsilon); steers searches and enters no bound."""
 
 
-def profile(contours: Contours, epsilons: list[Fraction]) -> Point:
-    """Certified delta and 1 - delta at each epsilon."""
+def profile(contours: Contours, epsilons: list[Fraction], resort: bool = True) -> Point:
+    """Certified delta and 1 - delta at each epsilon; without `resort`, float64 only and maybe wide."""
     lattice = contours.lattice
     sizes = [abs(e) for e in epsilons]
     middle = lattice.spread / 2
@@ -49,10 +50,10 @@ def profile(contours: Contours, epsilons: list[Fraction]) -> Point:
         by_payoff.setdefault(kind, []).append(i)
     parts = np.empty((7, len(epsilons)))
     for kind, members in by_payoff.items():
-        values = contours.evaluate(kind, [delta_threshold(lattice, sizes[i]) for i in members])
+        values = contours.evaluate(kind, [delta_threshold(lattice, sizes[i]) for i in members], resort)
         direct, other = values.bracket, values.bracket.one_minus()
         delta, rest = (direct, other) if kind is Payoff.DELTA else (other, direct)
-        density = np.log(values.log_slope * direct.upper + 1e-300) + direct.log_scale
+        density = np.log(np.abs(values.log_slope) * direct.upper + 1e-300) + direct.log_scale
         for row, part in enumerate((*_parts(delta), *_parts(rest), density)):
             parts[row, members] = part
     point = Point(Bracket(*parts[:3]), Bracket(*parts[3:6]), parts[6])
@@ -104,24 +105,34 @@ class _Search:
         self._target_error = _SLACK * (1 + abs(self._target))
 
     def bracket(self) -> tuple[float, float]:
-        estimate, step = self._newton(gaussian_epsilon(self._contours.lattice.r, self._delta))
+        outermost = self._outer_bracket()
+        estimate, step = self._newton(gaussian_epsilon(self._contours.lattice.r, self._delta), *outermost)
         below = above = step
-        lower = upper = math.nan
         for _ in range(_SEARCH_STEPS):
-            ends = [estimate - below, estimate + above]
-            high_side, low_side = self._proved(ends)
-            lower = ends[0] if high_side[0] else math.nan
-            upper = ends[1] if low_side[1] else math.nan
-            if not math.isnan(lower) and not math.isnan(upper):
-                return lower, upper
-            below *= 2 if math.isnan(lower) else 1
-            above *= 2 if math.isnan(upper) else 1
-        raise AccuracyError(f"No bounds of epsilon could be proved at delta = {float(self._delta)}.")
+            ends = [max(estimate - below, outermost[0]), min(estimate + above, outermost[1])]
+            too_large, small_enough = self._proved(ends)
+            done = (too_large[0] or ends[0] == outermost[0], small_enough[1] or ends[1] == outermost[1])
+            if all(done):
+                return self._narrowed(ends[0], estimate, ends[1])
+            below *= 1 if done[0] else 2
+            above *= 1 if done[1] else 2
+        raise AccuracyError(f"No bounds of epsilon could be proved at delta = {shown(self._delta)}.")
 
-    def _proved(self, ends: list[float]) -> tuple[list[bool], list[bool]]:
+    def _narrowed(self, lower: float, estimate: float, upper: float) -> tuple[float, float]:
+        """Proved ends moved towards the estimate by bisection, where the first steps were too long (delta has plateaus)."""
+        goal = _NARROW * (1 + abs(estimate))
+        inner = [estimate, estimate]
+        while max(inner[0] - lower, upper - inner[1]) > goal:
+            middle = [(lower + inner[0]) / 2, (inner[1] + upper) / 2]
+            too_large, small_enough = self._proved(middle, resort=False)
+            lower, inner[0] = (middle[0], inner[0]) if too_large[0] else (lower, middle[0])
+            upper, inner[1] = (middle[1], inner[1]) if small_enough[1] else (upper, middle[1])
+        return lower, upper
+
+    def _proved(self, ends: list[float], resort: bool = True) -> tuple[list[bool], list[bool]]:
         """For each double: is delta(e) >= delta proved, and is delta(e) <= delta proved, in both readings of e?"""
         readings = [_readings(e) for e in ends]
-        point = profile(self._contours, [r for pair in readings for r in pair])
+        point = profile(self._contours, [r for pair in readings for r in pair], resort)
         bracket = point.delta if self._small else point.rest
         low, high = bracket.log_lower().reshape(-1, 2), bracket.log_upper().reshape(-1, 2)
         at_least = np.all(low >= self._target + self._target_error, axis=1)
@@ -129,21 +140,23 @@ class _Search:
         proved = ([bool(x) for x in at_least], [bool(x) for x in at_most])
         return proved if self._small else (proved[1], proved[0])
 
-    def _newton(self, start: float) -> tuple[float, float]:
-        """A good estimate of the root, and a step from it that is likely to suffice for a proof. Heuristic: width only."""
-        low, high = self._outer_bracket()
+    def _newton(self, start: float, low: float, high: float) -> tuple[float, float]:
+        """A good estimate of the root, and a step from it that is likely to suffice for a proof. Heuristic: width only.
+
+        Searches in float64, and through balls only where float64 cannot tell on which side of the root it is.
+        """
         epsilon, step = min(max(start, low), high), 1.0
         for attempt in range(_SEARCH_STEPS):
-            point = profile(self._contours, [Fraction(epsilon)])
-            bracket = point.delta if self._small else point.rest
-            bottom, top = float(bracket.log_lower()[0]), float(bracket.log_upper()[0])
+            point, bottom, top = self._log_bounds(epsilon, resort=False)
+            if top - bottom > RESORT_TO_BALLS and bottom <= self._target <= top:
+                point, bottom, top = self._log_bounds(epsilon, resort=True)
             value = (max(bottom, top - 50) + top) / 2
             slope = math.exp(min(float(point.log_density[0]) - value, 700.0))
             miss = (value - self._target) if self._small else (self._target - value)
             step = 1.5 * (top - bottom + abs(miss) + 2 * self._target_error) / max(slope, 1e-290) + 4 * math.ulp(
                 epsilon
             )
-            if abs(miss) < _CONVERGED * (1 + abs(self._target)):
+            if bottom <= self._target <= top or abs(miss) < _CONVERGED * (1 + abs(self._target)):
                 break
             low, high = (epsilon, high) if miss > 0 else (low, epsilon)
             candidate = epsilon + miss / slope if slope > 0 else low
@@ -152,14 +165,23 @@ class _Search:
             if candidate in (epsilon, low, high):
                 break
             epsilon = candidate
-        return epsilon, step
+        return epsilon, min(step, 1.0 + abs(epsilon))
+
+    def _log_bounds(self, epsilon: float, resort: bool) -> tuple[Point, float, float]:
+        """The point at a double, with the bounds of log delta (or of log(1 - delta) if delta is above 1/2)."""
+        point = profile(self._contours, [Fraction(epsilon)], resort)
+        bracket = point.delta if self._small else point.rest
+        return point, float(bracket.log_lower()[0]), float(bracket.log_upper()[0])
 
     def _outer_bracket(self) -> tuple[float, float]:
-        """delta(epsilon) is at least 1 - e^epsilon, and at most exp(-(epsilon - R/2)^2 / (2 R)) beyond R/2."""
+        """Bounds that need no evaluation, with room for rounding.
+
+        delta(epsilon) is at least 1 - e^epsilon and, from R/2 on, at most exp(-(epsilon - R/2)^2 / (2 R)) (Lemma 1).
+        """
         r, log_delta = self._contours.lattice.r, log_rational(self._delta)
         low = log_rational(1 - self._delta)
         high = r / 2 + math.sqrt(-2 * r * min(log_delta, 0.0))
-        return low - 1e-9 * (1 + abs(low)), high * (1 + 1e-9) + 1e-300
+        return low - 1e-9 * (1e-300 + abs(low)), high * (1 + 1e-9)
 
 
 def _readings(epsilon: float) -> tuple[Fraction, Fraction]:

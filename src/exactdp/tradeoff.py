@@ -52,9 +52,9 @@ class _Tail:
     rest_high: float
 
 
-def _tails(contours: Contours, steps: list[int]) -> list[_Tail]:
+def _tails(contours: Contours, steps: list[int], resort: bool = True) -> list[_Tail]:
     """Certified tails at lattice points of either sign; at t <= 0 through P(S >= h t) = 1 - P(S >= h (1 - t))."""
-    bracket = contours.evaluate(Payoff.TAIL, [tail_threshold(t if t > 0 else 1 - t) for t in steps]).bracket
+    bracket = contours.evaluate(Payoff.TAIL, [tail_threshold(t if t > 0 else 1 - t) for t in steps], resort).bracket
     other = bracket.one_minus()
     lows, highs = bracket.log_lower(), bracket.log_upper()
     rest_lows, rest_highs = other.log_lower(), other.log_upper()
@@ -198,7 +198,7 @@ def find_edge(contours: Contours, alpha: Fraction) -> int:
             break
         if not low < t < high or attempt % 6 == 5:
             t = (low + high) // 2
-        values = contours.evaluate(Payoff.TAIL, [tail_threshold(t)])
+        values = contours.evaluate(Payoff.TAIL, [tail_threshold(t)], resort=False)
         excess = float(values.bracket.log_upper()[0]) - log_wanted
         low, high = (t, high) if excess >= 0 else (low, t)
         per_step = float(values.log_slope[0]) * lattice.h
@@ -211,20 +211,27 @@ def find_edge(contours: Contours, alpha: Fraction) -> int:
 
 
 def tradeoff_curve(contours: Contours, num: int) -> TradeOffCurve:
-    """About `num` points of the curve, every one a vertex up to its certified lower bound, made convex.
+    """At most `num` points on or below the curve, made convex: vertices by their certified lower bounds, and the two corners.
 
-    The vertices are spread evenly in loss over the range in which alpha and beta are both above 1e-12.
+    The vertices are spread evenly in loss over the range in which the curve bends. Doubles end at 1 - 2^-53 and at 5e-324; a
+    vertex beyond that is moved downwards onto the last double, or left out.
     """
     lattice = contours.lattice
     reach = 7.1 * math.sqrt(lattice.widest)
     low, high = math.floor(-reach / lattice.h), math.ceil((lattice.r + reach) / lattice.h)
     count = min(num - 2, high - low + 1)
-    steps = sorted({low + round(i * (high - low) / max(count - 1, 1)) for i in range(count)})
-    alphas = [_exp((a.low + a.high) / 2) for a in _tails(contours, steps)]
-    betas = [_exp(b.low) for b in _tails(contours, [lattice.spread_steps + 1 - t for t in steps])]
-    points = [(0.0, 1.0), *sorted(zip(alphas, betas, strict=True)), (1.0, 0.0)]
-    points = [p for p in points if p in ((0.0, 1.0), (1.0, 0.0)) or (0 < p[0] < 1 and 0 < p[1] < 1)]
-    hull = lower_hull(points)
+    steps = {low + round(i * (high - low) / max(count - 1, 1)) for i in range(count)}
+    if len(steps) > 2:  # the vertex in the middle, where alpha and beta are alike, is always there
+        steps.remove(min(steps, key=lambda t: abs(2 * t - lattice.spread_steps - 1)))
+    ordered = sorted(steps | {(lattice.spread_steps + 1) // 2})
+    alphas = [_exp(a.low) for a in _tails(contours, ordered, resort=False)]
+    betas = [_exp(b.low) for b in _tails(contours, [lattice.spread_steps + 1 - t for t in ordered], resort=False)]
+    inside = [
+        (min(max(a, 5e-324), 1 - 2.0**-53), min(b, 1 - 2.0**-53))
+        for a, b in zip(alphas, betas, strict=True)
+        if a > 0 or b == 0
+    ]
+    hull = lower_hull([(0.0, 1.0), *sorted(inside), (1.0, 0.0)])
     return TradeOffCurve(np.array([p[0] for p in hull]), np.array([p[1] for p in hull]))
 
 

@@ -17,7 +17,8 @@ from exactdp.engine.bracket import Bracket, bracket_of_balls
 from exactdp.engine.float64 import Contour, Sums
 from exactdp.engine.lattice import Lattice
 from exactdp.engine.payoff import Payoff, Threshold
-from exactdp.engine.plan import log_expected, make_plan
+from exactdp.engine.plan import log_expected, make_plan, too_fine
+from exactdp.engine.sieve import LARGEST_NODES
 from exactdp.engine.tilt import rung, rung_index
 from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.mechanisms.theta import Floats
@@ -29,13 +30,17 @@ RESORT_TO_BALLS = 8e-12
 """The relative width of float64 bounds at which they do."""
 
 RESORT_DIGITS = 14
+RESORT_ATTEMPTS = 3
 
-RESORT_WORK = 60_000
+RESORT_WORK = 400_000
 """Nodes times groups beyond which the wider float64 bounds are returned instead."""
 
 BALL_NODE_LIMIT = 3_000_000
 """Nodes beyond which an enclosure is refused with the advice to ask for fewer digits."""
 
+_DEEPEST = (
+    1e12  # beyond exp(-1e12) a double cannot hold the logarithm to four decimals: only the sub-Gaussian bound is given
+)
 _KEPT_CONTOURS = 24
 _LEVEL_STEP = 4  # digits by which the aim of a ball contour is rounded up, so that contours can be shared
 _ATTEMPTS = 12
@@ -75,6 +80,11 @@ class Contours:
     lattice: Lattice
     _recent: _Recent = field(default_factory=_Recent, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        estimate = math.sqrt(self.lattice.spread) / self.lattice.step if self.lattice.h > 0 else math.inf
+        if estimate > LARGEST_NODES:
+            raise too_fine(self.lattice, estimate, f"the limit is {LARGEST_NODES:.3g}")
+
     def contour(self, payoff: Payoff, index: int) -> Contour:
         """The float64 contour of one rung."""
         return self._recent.get(
@@ -85,44 +95,62 @@ class Contours:
         """The rung nearest to the threshold's saddle point."""
         return rung_index(self.lattice, payoff, float(threshold.steps * self.lattice.step))
 
-    def evaluate(self, payoff: Payoff, thresholds: list[Threshold]) -> Values:
-        """Certified values at all thresholds, each on its own rung, in float64 or, where that is too wide, through balls."""
+    def evaluate(self, payoff: Payoff, thresholds: list[Threshold], resort: bool = True) -> Values:
+        """Certified values at all thresholds, each on its own rung, in float64 or, where that is too wide, through balls.
+
+        Without `resort` the float64 bounds are returned as they are: valid, but maybe wide.
+        """
         by_rung: dict[int, list[int]] = {}
-        for i, threshold in enumerate(thresholds):
-            by_rung.setdefault(self.rung_of(payoff, threshold), []).append(i)
         parts = np.empty((4, len(thresholds)))
+        for i, threshold in enumerate(thresholds):
+            x = float(threshold.steps * self.lattice.step)
+            if x > 0 and x * x / (2 * self.lattice.r) > _DEEPEST:  # Lemma 1: the payoff is at most P(S >= x)
+                parts[:, i] = -x * x / (2 * self.lattice.r) * (1 - 1e-12), 0.0, 1.0, x / self.lattice.r
+                continue
+            by_rung.setdefault(self.rung_of(payoff, threshold), []).append(i)
         for index, members in by_rung.items():
             sums = self.contour(payoff, index).evaluate([thresholds[i] for i in members])
-            parts[:, members] = sums.log_scale, sums.lower, sums.upper, sums.slope / sums.value
-            for i in np.array(members)[self.resorts(sums)]:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                parts[:, members] = sums.log_scale, sums.lower, sums.upper, sums.slope / sums.value
+            lost = ~(np.isfinite(sums.upper) & (sums.upper > 0))
+            for i in np.array(members)[self.resorts(sums) if resort else lost]:
                 better = self._resort(payoff, thresholds[i])
                 if better is not None:
                     parts[:, i] = better
-        if not np.isfinite(parts[:3]).all():
-            raise AccuracyError("float64 overflowed on this question; ask for it with digits=15, which uses balls.")
-        return Values(Bracket(parts[0], parts[1], parts[2]), parts[3])
+        if not (np.isfinite(parts[:3]).all() and (parts[2] > 0).all()):
+            raise AccuracyError(
+                "This question is out of the reach of float64; ask for it with digits=15, which uses balls."
+            )
+        return Values(Bracket(parts[0], parts[1], parts[2]), np.nan_to_num(parts[3], posinf=0.0))
 
     def resorts(self, sums: Sums) -> NDArray[np.bool_]:
         """Which float64 results are too wide to be returned without trying balls."""
-        result: NDArray[np.bool_] = sums.upper - sums.lower > RESORT_TO_BALLS * sums.upper
+        narrow = (sums.upper > 0) & (sums.upper - sums.lower <= RESORT_TO_BALLS * sums.upper)
+        result: NDArray[np.bool_] = ~narrow
         return result
 
     def _resort(self, payoff: Payoff, threshold: Threshold) -> tuple[float, float, float, float] | None:
         """One value through balls, if that is affordable."""
         try:
-            value = self.enclose(payoff, [threshold], RESORT_DIGITS, RESORT_WORK // len(self.lattice.groups))[0]
+            limit = RESORT_WORK // len(self.lattice.groups)
+            value = self.enclose(payoff, [threshold], RESORT_DIGITS, limit, RESORT_ATTEMPTS)[0]
         except (AccuracyError, LatticeTooFineError):
             return None
         log_scale, lower, upper = bracket_of_balls(value.value)
         return log_scale, lower, upper, float((value.slope / value.value).mid())
 
     def enclose(
-        self, payoff: Payoff, thresholds: list[Threshold], digits: int, node_limit: int = BALL_NODE_LIMIT
+        self,
+        payoff: Payoff,
+        thresholds: list[Threshold],
+        digits: int,
+        node_limit: int = BALL_NODE_LIMIT,
+        attempts: int = _ATTEMPTS,
     ) -> list[BallSum]:
         """Enclosures at all thresholds with at least `digits` correct digits each."""
         wanted = [(self.rung_of(payoff, t), self._loss(payoff, t)) for t in thresholds]
         results: list[BallSum | None] = [None] * len(thresholds)
-        for _ in range(_ATTEMPTS):
+        for _ in range(attempts + 1):
             by_aim: dict[tuple[int, int], list[int]] = {}
             for i, (index, loss) in enumerate(wanted):
                 if results[i] is None:
@@ -137,7 +165,7 @@ class Contours:
                         results[i] = found
                     else:  # as much again as is missing
                         wanted[i] = (index, wanted[i][1] + max(_LEVEL_STEP, digits - _digits_of(found.value)))
-        raise AccuracyError(f"{digits} digits were not reached in {_ATTEMPTS} attempts. Ask for fewer digits.")
+        raise AccuracyError(f"{digits} digits were not reached in {attempts} attempts. Ask for fewer digits.")
 
     def _ball_contour(self, payoff: Payoff, index: int, level: int, node_limit: int) -> BallContour:
         def build() -> BallContour:

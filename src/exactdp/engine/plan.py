@@ -12,7 +12,7 @@ import numpy as np
 from exactdp.engine.lattice import Lattice
 from exactdp.engine.moments import log_moments
 from exactdp.engine.payoff import Payoff, transform_at_tilt, transform_corners, transform_factors
-from exactdp.engine.sieve import Ints, angles, make_bands, peak_bounds, sieve
+from exactdp.engine.sieve import LARGEST_NODES, Ints, angles, make_bands, peak_bounds, sieve
 from exactdp.engine.tilt import Rung, short
 from exactdp.errors import LatticeTooFineError
 from exactdp.mechanisms.theta import Floats
@@ -135,11 +135,7 @@ def make_plan(lattice: Lattice, where: Rung, log_aim: float | None = None) -> Pl
     try:
         kept = sieve(lattice.strides, bounds.strengths, nodes, bands)
     except LatticeTooFineError as error:
-        raise LatticeTooFineError(
-            f"The lattice of this composition is too fine for the sieve (step {lattice.h:.3g}, {len(lattice.groups)} groups of "
-            f"distinct noise, N = {nodes:.3g}: {error}); round the noise parameters to fewer digits, so that their ratios have "
-            "small denominators, or use fewer distinct values."
-        ) from None
+        raise too_fine(lattice, nodes, str(error)) from None
     plan = Plan(lattice, where.payoff, where.tilt, nodes, kept, bands.log_dropped, theta)
     return plan if len(kept) <= _TRIM_FROM else trimmed(plan)
 
@@ -149,16 +145,16 @@ def log_expected(lattice: Lattice, where: Rung) -> float:
     width of the peak, the ends of the rung. Heuristic: affects accuracy only."""
     lam, h = float(where.tilt), lattice.h
     mean, variance = lattice.mean_variance(lam)
-    off = max((x - mean) ** 2 / (2 * lattice.widest) for x in (where.x_low, where.x_high))
+    off = max(((x - mean) / math.sqrt(2 * lattice.widest)) ** 2 for x in (where.x_low, where.x_high))
     width = h / max(h, math.sqrt(2 * math.pi * variance))
-    return math.log(_typical_transform(where.payoff, lam, h) * width) - off - 0.7
+    return math.log(_typical_transform(where.payoff, lam, h)) + math.log(width) - off - 0.7
 
 
 def _typical_transform(payoff: Payoff, lam: float, h: float) -> float:
     """V(tilt) e^{tilt x0} for a threshold half-way between lattice points. Heuristic: affects accuracy only."""
     half = np.array([0.5 * h])
     a, b = (np.ones(1), np.zeros(1)) if payoff is Payoff.TAIL else (-np.expm1(-half), np.exp(-half) - math.exp(-h))
-    return float(transform_at_tilt(payoff, lam, h, a, b)[0])
+    return max(float(transform_at_tilt(payoff, lam, h, a, b)[0]), 1e-300)
 
 
 def trimmed(plan: Plan) -> Plan:
@@ -187,4 +183,16 @@ def _choose_nodes(lattice: Lattice, where: Rung, log_aim: float, theta: tuple[Fr
     period = math.sqrt(2 * lattice.widest * max(1.0, -log_aim))
     while log_aliasing(lattice, where.payoff, lam, period, offsets, theta).max() > log_aim:
         period *= 1.1
-    return max(2, math.ceil(period / lattice.h))
+    nodes = max(2, math.ceil(period / lattice.h))
+    if nodes > LARGEST_NODES:
+        raise too_fine(lattice, nodes, f"the limit is {LARGEST_NODES:.3g}")
+    return nodes
+
+
+def too_fine(lattice: Lattice, nodes: float, reason: str) -> LatticeTooFineError:
+    """The error of a composition that the sieve cannot handle, in one sentence: step, groups, what to do."""
+    return LatticeTooFineError(
+        f"The lattice of this composition is too fine for the sieve (step {float(lattice.step):.3g}, "
+        f"{len(lattice.groups)} groups of distinct noise, N = {nodes:.3g}: {reason}); "
+        "round the noise parameters to fewer digits, so that their ratios have small denominators, or use fewer distinct values."
+    )

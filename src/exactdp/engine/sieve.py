@@ -35,6 +35,7 @@ _EXPLICIT = 512  # below this many candidate nodes, test each instead of walking
 _CHUNK = 1 << 14  # windows of the first group walked at once
 _BATCH_LIMIT = 4_000_000  # partial peaks held in memory at once
 _LARGEST_SQUARE = 3_000_000_000  # k * a fits in 64 bits while both are below this
+LARGEST_NODES = 1 << 60
 _PARABOLA_FROM = 0.4  # Lemma 5(a) holds from here
 
 
@@ -160,14 +161,23 @@ def _walk(groups: list[tuple[int, float]], nodes: int, last: int, bands: Bands, 
 
 def phases(k: Ints, strides: tuple[int, ...], nodes: int) -> Floats:
     """2 pi (k a mod nodes) / nodes in (-pi, pi], one row for each stride a, the reduction in exact integers."""
-    reduced = [a % nodes for a in strides]
-    if nodes < _LARGEST_SQUARE:
-        residue = np.array(reduced, dtype=np.int64)[:, None] * k[None, :] % nodes
-        residue -= nodes * (2 * residue > nodes)
-        return residue.astype(np.float64) * (2 * math.pi / nodes)
-    exact = [[int(x) * a % nodes for x in k] for a in reduced]
-    signed = [[(r - nodes if 2 * r > nodes else r) / nodes for r in row] for row in exact]
-    return np.array(signed, dtype=np.float64).reshape(len(strides), len(k)) * (2 * math.pi)
+    residue = (
+        np.stack([_times(k, a % nodes, nodes) for a in strides])
+        if nodes >= _LARGEST_SQUARE
+        else (np.array([a % nodes for a in strides], dtype=np.int64)[:, None] * k[None, :] % nodes)
+    )
+    residue -= nodes * (2 * residue > nodes)
+    return residue.astype(np.float64) * (2 * math.pi / nodes)
+
+
+def _times(k: Ints, factor: int, nodes: int) -> Ints:
+    """k * factor mod nodes without overflow for nodes below 2^61: Horner's rule on pieces of the factor."""
+    bits = 62 - nodes.bit_length()
+    pieces = [factor >> shift & ((1 << bits) - 1) for shift in range(0, max(factor.bit_length(), 1), bits)]
+    result = np.zeros_like(k)
+    for piece in reversed(pieces):
+        result = ((result << bits) + k * piece) % nodes
+    return result
 
 
 def angles(k: Ints, nodes: int) -> Floats:

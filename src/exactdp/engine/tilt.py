@@ -50,7 +50,11 @@ def _position(lattice: Lattice, index: float) -> float:
 
 def needs_complement(lattice: Lattice, x: float) -> bool:
     """Whether 1 - delta is the better unknown: x well below 0, where delta is near 1. Heuristic: affects accuracy only."""
-    return x < -FIRST * _deviation(lattice)
+    return x < -_complement_from(lattice)
+
+
+def _complement_from(lattice: Lattice) -> float:
+    return FIRST * math.sqrt(lattice.r)
 
 
 def rung(lattice: Lattice, payoff: Payoff, index: int) -> Rung:
@@ -59,11 +63,11 @@ def rung(lattice: Lattice, payoff: Payoff, index: int) -> Rung:
     high = lattice.mean_variance(_position(lattice, index + 0.5))[0]
     tilt = short(_position(lattice, index))
     if payoff is not Payoff.COMPLEMENT:
-        floor = 0.0 if payoff is Payoff.TAIL else -FIRST * _deviation(lattice)
+        floor = 0.0 if payoff is Payoff.TAIL else -_complement_from(lattice)
         return Rung(payoff, index, tilt, max(low, floor), high)
     if tilt > Fraction(1, 2):
         return Rung(payoff, index, Fraction(-1, 2), -lattice.r / 2, min(-low, 0.0))
-    return Rung(payoff, index, -tilt, max(-high, -lattice.r / 2), min(-low, -FIRST * _deviation(lattice)))
+    return Rung(payoff, index, -tilt, max(-high, -lattice.r / 2), min(-low, -_complement_from(lattice)))
 
 
 def rung_index(lattice: Lattice, payoff: Payoff, x: float) -> int:

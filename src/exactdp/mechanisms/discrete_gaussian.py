@@ -20,7 +20,7 @@ from exactdp.mechanisms.theta import (
     log_theta_ratio,
     poisson_terms,
 )
-from exactdp.numbers import Number, positive, whole
+from exactdp.numbers import Number, positive, shown, whole
 
 if TYPE_CHECKING:
     from exactdp.composition import Composition
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 LARGEST_SENSITIVITY = 1 << 28
 SMALLEST_SIGMA2 = Fraction(1, 1000)
 LARGEST_SIGMA2 = Fraction(10**18)
+LARGEST_WEIGHT = 1000
 _TAIL_BLOCK = 1 << 16
 
 
@@ -49,15 +50,16 @@ class DiscreteGaussian:
 
     def __init__(self, sigma2: Number, sensitivity: int = 1) -> None:
         object.__setattr__(self, "sigma2", positive(sigma2, "sigma2"))
-        object.__setattr__(self, "sensitivity", whole(sensitivity, "sensitivity", 1))
-        if self.sensitivity > LARGEST_SENSITIVITY:
-            raise InvalidInputError(
-                f"sensitivity must be at most {LARGEST_SENSITIVITY}. Found {sensitivity}; count in larger units."
-            )
+        object.__setattr__(self, "sensitivity", whole(sensitivity, "sensitivity", 1, LARGEST_SENSITIVITY))
         if not SMALLEST_SIGMA2 <= self.sigma2 <= LARGEST_SIGMA2:
             raise InvalidInputError(
                 f"sigma2 must be between {float(SMALLEST_SIGMA2)} (below it the noise is 0 but for one draw in 10^217) "
-                f"and {float(LARGEST_SIGMA2):.0e}. Found {sigma2}."
+                f"and {float(LARGEST_SIGMA2):.0e}. Found {shown(sigma2)}."
+            )
+        if self.sensitivity > LARGEST_WEIGHT * self.sigma2:
+            raise InvalidInputError(
+                f"sensitivity / sigma2 must be at most {LARGEST_WEIGHT} (such noise protects nothing). "
+                f"Found {self.sensitivity} / {shown(self.sigma2)}."
             )
 
     @property
@@ -152,6 +154,11 @@ class DiscreteGaussian:
         from exactdp.composition import Composition
 
         return Composition([self]) + other
+
+    def __radd__(self, other: object) -> Composition:  # so that sum() works
+        from exactdp.composition import Composition
+
+        return Composition([self]) if other == 0 else NotImplemented
 
     def __mul__(self, count: int) -> Composition:
         from exactdp.composition import Composition

@@ -1,0 +1,394 @@
+"""Certificates: versioned JSON records of an answer, and their verification by other routes.
+
+What a verified certificate proves: the claimed enclosure contains the exact answer to the recorded question about the
+recorded composition, keeps the promised digits, and the recorded plan is the one this library makes for it.
+
+The SHA-256 guards against accidents only, since whoever edits a record can hash it again. What guards the claim is the
+recomputation, on another tilt with another N at a higher precision, and by the published method where affordable.
+A change that leaves every statement true (an enclosure widened within the promised digits, another library version, and
+a new hash) is not a false claim, and verifies. Nothing here says who made a certificate: sign the file for that.
+
+Plans are part of the format: a change of the engine's plans needs a new VERSION.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import platform
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import flint
+import numpy
+import scipy
+
+import exactdp
+from exactdp import reference
+from exactdp.composition import Composition
+from exactdp.errors import ExactDPError, InvalidInputError
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.numbers import Number, rational, shown, whole
+from exactdp.routes import QUANTITY, EngineRoute, Evaluation, PublishedRoute, compare, lattice_of, prove
+from exactdp.strict_json import (
+    canonical,
+    parse,
+    read_decimal,
+    read_fraction,
+    read_text,
+    read_whole,
+    writable,
+)
+
+FORMAT, VERSION = "exactdp certificate", 1
+LARGEST_FILE = 10_000_000
+REFERENCE_COST = 2e6
+"""The estimated cost up to which `verify` also runs the published method (about four seconds)."""
+
+_MOST_GROUPS, _MOST_COPIES = 1_000, 10**15
+_LARGEST_EPSILON = 10**9
+_EXTRA = (
+    20,
+    50,
+    110,
+)  # digits by which a recomputation is more accurate than the claim: the next where one cannot decide
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A claim about a composition: given epsilon, delta or alpha, the answer lies between `lower` and `upper`."""
+
+    composition: Composition
+    given: str
+    value: Fraction
+    digits: int
+    lower: Decimal
+    upper: Decimal
+    plan: tuple[Evaluation, ...]
+    libraries: Mapping[str, str]
+    sha256: str = ""
+
+    @property
+    def claim(self) -> str:
+        """The claim in a few words, such as "delta at epsilon = 3"; long numbers are abbreviated."""
+        return f"{QUANTITY[self.given]} at {self.given} = {shown(self.value)}"
+
+    @property
+    def ends(self) -> tuple[Decimal, Decimal]:
+        """The enclosure."""
+        return self.lower, self.upper
+
+    def content(self) -> dict[str, Any]:
+        """Everything but the hash, as JSON types; every exact number is a text."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "composition": [
+                {"sigma2": str(m.sigma2), "sensitivity": str(m.sensitivity), "count": str(n)}
+                for m, n in self.composition.mechanisms.items()
+            ],
+            "question": {"quantity": QUANTITY[self.given], "given": self.given, "value": str(self.value)},
+            "digits": self.digits,
+            "enclosure": {"lower": str(self.lower), "upper": str(self.upper)},
+            "plan": [{k: v if k == "payoff" else str(v) for k, v in asdict(e).items()} for e in self.plan],
+            "libraries": dict(self.libraries),
+        }
+
+    def digest(self) -> str:
+        """SHA-256 of the canonical content: sorted keys, no white space, without the hash itself."""
+        return hashlib.sha256(canonical(self.content()).encode()).hexdigest()
+
+    def to_json(self) -> str:
+        """The record as indented JSON; `from_json` gives back an equal certificate."""
+        return json.dumps({**self.content(), "sha256": self.sha256}, indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Certificate:
+        """Read a record, refusing (InvalidInputError) whatever `to_json` could not have written. Verifies nothing."""
+        record = parse(text)
+        if record.get("format") != FORMAT or type(record.get("version")) is not int:
+            raise InvalidInputError("The file is not an exactdp certificate. Make one with exactdp certify.")
+        if record["version"] != VERSION:
+            raise InvalidInputError(f"Certificates of version {VERSION} can be read. Found {record['version']}.")
+        try:
+            result = _read(record)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InvalidInputError(f"The certificate lacks a field or has one of the wrong type: {error}.") from None
+        if canonical({**result.content(), "sha256": result.sha256}) != canonical(record):
+            raise InvalidInputError("The certificate is not in canonical form (fields, order or spelling of a number).")
+        return result
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the record, all of it or nothing."""
+        target = Path(path)
+        part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+        try:
+            with part.open("x", encoding="utf-8") as file:
+                file.write(self.to_json())
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Certificate:
+        """Read a file; at most LARGEST_FILE bytes of it are looked at."""
+        with Path(path).open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+        if len(data) > LARGEST_FILE:
+            raise InvalidInputError(f"A certificate has at most {LARGEST_FILE:,} bytes. {path} has more.")
+        return cls.from_json(data.decode("utf-8", errors="replace"))
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: whether it passed (None: not made), what was found, and how long it took."""
+
+    name: str
+    passed: bool | None
+    note: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Whether a certificate's claims hold, why in one line, and what was checked. True as a condition if they hold."""
+
+    holds: bool
+    reason: str
+    checks: tuple[Check, ...]
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+
+def certify(
+    composition: Composition,
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    alpha: Number | None = None,
+    digits: int = 30,
+) -> Certificate:
+    """A certificate of delta at `epsilon`, of epsilon at `delta`, or of beta at `alpha`: exactly one of them.
+
+    Guarantee: the enclosure contains the exact answer and is less than 10^-digits wide in relative terms.
+
+    >>> certificate = certify(10 * DiscreteGaussian(1), epsilon=30, digits=12)
+    >>> certificate.claim, certificate.lower
+    ('delta at epsilon = 30', Decimal('1.84276666666406173E-16'))
+    >>> verify(certificate).holds
+    True
+    """
+    asked = {"epsilon": epsilon, "delta": delta, "alpha": alpha}
+    present = [name for name, number in asked.items() if number is not None]
+    if len(present) != 1:
+        found = " and ".join(present) or "none of them"
+        raise InvalidInputError(f"A certificate answers one question: give epsilon, delta or alpha. Found {found}.")
+    given, value = present[0], _question(present[0], rational(asked[present[0]], present[0]))
+    digits = _digits(digits)
+    lower, upper, plan = prove(_checked(composition), given, value, digits)
+    result = Certificate(composition, given, value, digits, lower, upper, plan, _versions())
+    return replace(result, sha256=result.digest())
+
+
+def verify(certificate: Certificate | str | os.PathLike[str]) -> Verification:
+    """Check a certificate, or the file that holds one: hash, form, another tilt, plan, published method.
+
+    Guarantee: holds only if the claim was proved again with another tilt, another N and a higher precision. A malformed
+    file raises InvalidInputError; a claim that cannot be recomputed does not hold, and the reason says why.
+    """
+    record = certificate if isinstance(certificate, Certificate) else Certificate.load(certificate)
+    checks: list[Check] = []
+    for name, check in _CHECKS.items():
+        started = time.perf_counter()
+        try:
+            passed, note = check(record)
+        except (ExactDPError, ArithmeticError) as error:
+            passed, note = False, f"this could not be recomputed: {error}"
+        checks.append(Check(name, passed, " ".join(note.split()), time.perf_counter() - started))
+        if passed is False:
+            return Verification(False, f"Does not hold: {record.claim}: {checks[-1].note}", tuple(checks))
+    notes = "; ".join(c.note for c in checks if c.name in ("another tilt", "published method"))
+    return Verification(True, f"Holds: {record.claim}, {record.digits} digits; {notes}", tuple(checks))
+
+
+def _check_hash(record: Certificate) -> tuple[bool, str]:
+    if record.digest() != record.sha256:
+        return False, "the SHA-256 is not that of the content, so the record was altered after it was written"
+    return True, "SHA-256 matches"
+
+
+def _check_form(record: Certificate) -> tuple[bool, str]:
+    lower, upper = Fraction(record.lower), Fraction(record.upper)
+    if lower > upper:
+        return False, "the lower end of the enclosure is above its upper end"
+    if record.given == "delta" and max(abs(lower), abs(upper)) > _LARGEST_EPSILON:
+        return False, f"the claimed epsilon is above {_LARGEST_EPSILON:,} in size"
+    if (upper - lower) * 10**record.digits >= min(abs(lower), abs(upper)):
+        return False, f"the enclosure is too wide for the {record.digits} digits that are promised"
+    return True, f"the enclosure has {record.digits} digits"
+
+
+def _check_again(record: Certificate) -> tuple[bool, str]:
+    lattice = lattice_of(record.composition)
+    for extra in _EXTRA:
+        route = EngineRoute(lattice, record.plan)
+        position = compare(route, lattice, record.given, record.value, record.ends, record.digits + extra)
+        if position is not None:
+            named = dict.fromkeys(f"{float(e.tilt):.6g} (N = {e.nodes}, {e.bits} bits)" for e in route.made.values())
+            made = f"recomputed with tilt {', '.join(list(named)[:2])}" + (", ..." if len(named) > 2 else "")
+            return position == 0, f"{_missed(record, position)}{made}"
+    return False, f"{record.digits + _EXTRA[-1]} digits do not decide whether the exact value is inside the enclosure"
+
+
+def _check_plan(record: Certificate) -> tuple[bool, str]:
+    ends = (record.lower, record.upper) if record.given == "delta" else None
+    plan = prove(record.composition, record.given, record.value, record.digits, ends)[2]
+    versions = f"exactdp {exactdp.__version__}, recorded by {record.libraries['exactdp']}"
+    if len(plan) != len(record.plan):
+        return False, f"the recorded plan has {len(record.plan)} sums where {len(plan)} are made ({versions})"
+    for number, (mine, recorded) in enumerate(zip(plan, record.plan, strict=True), 1):
+        for name, own in asdict(mine).items():
+            if str(own) != str(getattr(recorded, name)):
+                return False, f"{name} of sum {number} is {own}, not {shown(getattr(recorded, name))} ({versions})"
+    return True, f"the plan of {len(plan)} sums is as recorded"
+
+
+def _check_reference(record: Certificate) -> tuple[bool | None, str]:
+    """The published method with as many digits as are affordable: its enclosure must not miss the claim."""
+    mechanisms = record.composition.mechanisms
+    depth = _depth(record)
+    for digits in sorted({record.digits + 3, min(15, record.digits), 5}, reverse=True):
+        tolerance = Fraction(1, 10 ** (digits + depth))
+        cost = reference.estimated_cost(mechanisms, tolerance)
+        if cost <= REFERENCE_COST:
+            break
+    else:
+        return None, f"the published method was not run (estimated cost {cost:.0e}, limit {REFERENCE_COST:.0e})"
+    try:
+        route = PublishedRoute(reference.make_reference_plan(mechanisms, tolerance))
+        lattice = lattice_of(record.composition)
+        position = compare(route, lattice, record.given, record.value, record.ends, digits + depth)
+    except ExactDPError as error:
+        return None, f"the published method was not run ({error})"
+    if position:
+        return False, f"{_missed(record, position)}by the published method"
+    return True, f"the published method agrees to {min(digits, record.digits)} digits"
+
+
+def _missed(record: Certificate, position: int) -> str:
+    """How the exact value misses the claim; nothing if it does not."""
+    ends = {0: "", -1: f"below the lower end {shown(record.lower)}", 1: f"above the upper end {shown(record.upper)}"}
+    return f"{QUANTITY[record.given]} is {ends[position]}, " if position else ""
+
+
+_CHECKS: dict[str, Callable[[Certificate], tuple[bool | None, str]]] = {
+    "hash": _check_hash,
+    "form": _check_form,
+    "another tilt": _check_again,
+    "plan": _check_plan,
+    "published method": _check_reference,
+}
+
+
+def _depth(record: Certificate) -> int:
+    """Decimal digits between 1 and an absolute error that is small against the claim. Heuristic: affects width only."""
+    if record.given == "alpha":
+        return max(0, -record.lower.adjusted()) + math.ceil(-_log10(record.value)) + 2
+    epsilon = record.value if record.given == "epsilon" else Fraction(record.upper)
+    small = -record.lower.adjusted() if record.given == "epsilon" else math.ceil(-_log10(record.value))
+    return max(0, small) + max(0, math.ceil(epsilon / 2)) + 2
+
+
+def _log10(value: Fraction) -> float:
+    return (math.log(value.numerator) - math.log(value.denominator)) / math.log(10)
+
+
+def _question(given: str, value: Fraction) -> Fraction:
+    """The given number, refused where the answer needs no computation or the number is too long to write down."""
+    if given == "epsilon":
+        if abs(value) > _LARGEST_EPSILON:
+            raise InvalidInputError(f"epsilon must be at most {_LARGEST_EPSILON:,} in size. Found {shown(value)}.")
+    elif not 0 < value < 1:
+        raise InvalidInputError(f"{given} must be strictly between 0 and 1 in a certificate. Found {shown(value)}.")
+    return writable(value, given)
+
+
+def _checked(composition: Composition) -> Composition:
+    """The composition, refused where a record of it would be out of bounds."""
+    if not isinstance(composition, Composition):
+        raise InvalidInputError(f"A certificate is about a Composition. Found {type(composition).__name__}.")
+    if len(composition.mechanisms) > _MOST_GROUPS:
+        found = len(composition.mechanisms)
+        raise InvalidInputError(f"A certificate has at most {_MOST_GROUPS} distinct mechanisms. Found {found}.")
+    for mechanism, count in composition.mechanisms.items():
+        writable(mechanism.sigma2, "sigma2")
+        if count > _MOST_COPIES:
+            raise InvalidInputError(f"A certificate counts at most {_MOST_COPIES} equal mechanisms. Found {count:.3g}.")
+    return composition
+
+
+def _digits(value: object) -> int:
+    digits = whole(value, "digits", 5)
+    if digits > 1000:
+        raise InvalidInputError(f"digits must be at most 1000. Found {value}.")
+    return digits
+
+
+def _read(record: dict[str, Any]) -> Certificate:
+    """The certificate of a parsed record; KeyError or TypeError where fields are missing or of another type."""
+    if len(record["composition"]) > _MOST_GROUPS:
+        raise InvalidInputError(f"A certificate has at most {_MOST_GROUPS} distinct mechanisms.")
+    counts = {
+        DiscreteGaussian(read_fraction(entry, "sigma2"), read_whole(entry, "sensitivity")): read_whole(entry, "count")
+        for entry in record["composition"]
+    }
+    given = read_text(record["question"], "given", "short text")
+    if given not in QUANTITY:
+        raise InvalidInputError(f"A certificate's question gives {', '.join(QUANTITY)}. Found {given}.")
+    if type(record["digits"]) is not int:
+        raise InvalidInputError("digits must be a whole number from 5 to 1000 in a certificate.")
+    plan = tuple(
+        Evaluation(
+            read_text(entry, "payoff", "short text"),
+            read_whole(entry, "start"),
+            read_fraction(entry, "tilt"),
+            read_whole(entry, "nodes"),
+            read_whole(entry, "kept"),
+            read_whole(entry, "aim_digits"),
+            read_whole(entry, "bits"),
+            read_decimal(entry, "aliased"),
+            read_decimal(entry, "dropped"),
+        )
+        for entry in record["plan"]
+    )
+    return Certificate(
+        _checked(Composition(counts)),
+        given,
+        _question(given, read_fraction(record["question"], "value")),
+        _digits(record["digits"]),
+        read_decimal(record["enclosure"], "lower"),
+        read_decimal(record["enclosure"], "upper"),
+        plan,
+        {name: read_text(record["libraries"], name, "short text") for name in _versions()},
+        read_text(record, "sha256", "SHA-256"),
+    )
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "exactdp": exactdp.__version__,
+        "python": platform.python_version(),
+        "python-flint": flint.__version__,
+        "flint": flint.__FLINT_VERSION__,
+        "numpy": numpy.__version__,
+        "scipy": scipy.__version__,
+    }

@@ -1,0 +1,109 @@
+"""The house rules: the public names, the direction of imports, the README's commands."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import exactdp
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "exactdp"
+
+FLOORS = [
+    ["errors"],
+    ["numbers"],
+    ["mechanisms.theta", "mechanisms.theta_ball"],
+    ["mechanisms.discrete_gaussian"],
+    ["reference"],
+    ["engine.lattice"],
+    ["engine.payoff", "engine.sieve", "engine.tilt", "engine.moments", "engine.plan"],
+    ["engine.bracket", "engine.float64", "engine.ball", "engine.contours"],
+    ["profile", "tradeoff", "certified", "explain"],
+    ["composition"],
+    ["census.spine", "census.releases", "census"],
+    ["records"],
+    ["cli"],
+]
+"""A module imports only from its own floor and from those above it in this list."""
+
+
+def _module(path: Path) -> str:
+    name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+    return name.removesuffix(".__init__")
+
+
+def _imports(path: Path) -> set[str]:
+    """Modules of the package that are imported when the file is, type-checking blocks and functions left out."""
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("exactdp"):
+            base = node.module.removeprefix("exactdp").removeprefix(".")
+            for alias in node.names:
+                deeper = f"{base}.{alias.name}".removeprefix(".")
+                is_module = (PACKAGE / (deeper.replace(".", "/") + ".py")).exists() or (
+                    PACKAGE / deeper.replace(".", "/")
+                ).is_dir()
+                found.add(deeper if is_module else base)
+    return found
+
+
+def test_imports_go_one_way() -> None:
+    floor = {name: level for level, names in enumerate(FLOORS) for name in names}
+    for path in PACKAGE.rglob("*.py"):
+        module = _module(path)
+        if module in ("__init__", "mechanisms", "engine"):
+            continue
+        assert module in floor, f"{module} has no floor in FLOORS"
+        for imported in _imports(path):
+            assert floor[imported] <= floor[module], f"{module} imports {imported}, which is below it"
+
+
+def test_public_names() -> None:
+    assert sorted(exactdp.__all__) == [
+        "AccuracyError",
+        "Bounds",
+        "Certificate",
+        "Composition",
+        "DiscreteGaussian",
+        "ExactDPError",
+        "Explanation",
+        "InvalidInputError",
+        "LatticeTooFineError",
+        "TradeOffCurve",
+        "Verification",
+        "__version__",
+        "census",
+        "certify",
+        "reference",
+        "verify",
+    ]
+    for name in exactdp.__all__:
+        assert hasattr(exactdp, name)
+
+
+def test_the_two_arithmetics_share_the_plan_and_nothing_else() -> None:
+    assert not {m for m in _imports(PACKAGE / "engine" / "ball.py") if m in ("engine.float64", "engine.moments")}
+    assert not {m for m in _imports(PACKAGE / "engine" / "float64.py") if m.endswith("ball")}
+    assert not {
+        m for m in _imports(PACKAGE / "reference.py") if m.startswith(("engine", "profile", "tradeoff", "certified"))
+    }
+
+
+def _blocks(path: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", path.read_text(), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name)
+def test_examples_run_and_print_what_they_say(path: Path) -> None:
+    """Every python block runs; a line `expression  # -> text` must print as that text."""
+    scope: dict[str, object] = {}
+    for block in _blocks(path):
+        for line in block.splitlines():
+            if "# -> " in line:
+                code, expected = (part.strip() for part in line.split("# -> "))
+                assert str(eval(code, scope)) == expected, line
+        exec(compile(block, path.name, "exec"), scope)
