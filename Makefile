@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup lint types test soak bench clean
+.PHONY: setup lint types test soak bench bench-certified clean
 
 setup: $(VENV)/.installed
 
@@ -31,6 +31,9 @@ soak: setup
 bench: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[bench]' --editable .
 	$(BIN)/python benchmarks/run.py
+
+bench-certified: setup
+	$(BIN)/python benchmarks/certified_pairs.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist

@@ -99,7 +99,9 @@ def memory(name: str, pair: exactdp.Composition) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     account = composition.explain("26.34")
-    print(f"{name}: {account.kept:,} of {account.nodes:,} nodes kept at epsilon = 26.34, peak memory {peak / 2**20:.1f} MB")
+    print(
+        f"{name}: {account.kept:,} of {account.nodes:,} nodes kept at epsilon = 26.34, peak memory {peak / 2**20:.1f} MB"
+    )
 
 
 def main() -> None:

@@ -18,11 +18,13 @@ from exactdp.engine import float64
 from exactdp.engine.ball import BallContour
 from exactdp.engine.contours import Contours
 from exactdp.engine.lattice import Group, Lattice
+from exactdp.engine.mixture import Split, mix
 from exactdp.engine.moments import UNIT, log_moments, theta_left_out
 from exactdp.engine.payoff import Payoff, delta_threshold, tail_threshold, transform_corners
 from exactdp.engine.plan import Plan, _log_side, log_aliasing, make_plan, trimmed
 from exactdp.engine.sieve import Bands, make_bands, peak_bounds, phases, sieve
 from exactdp.engine.tilt import rung
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.theta_ball import ball, precision
 
 WEAKER = 0.991
@@ -316,3 +318,26 @@ def test_constants_of_the_rounding_model() -> None:
     assert transform + q_factor + moment + 3 < float64.TERM_UNITS
     assert math.sqrt(2) * (angle * math.pi + libm) + 3 < float64.PHASE_UNITS
     assert (libm + 1) + (2 * libm + 4) + libm + 6 < float64.VALUE_UNITS
+
+
+def test_mixture_charges_for_the_terms_it_leaves_out() -> None:
+    """f = 1 everywhere, so the sum is 1; sigma2 = 1/20 makes the sub-Gaussian tail tight on either side."""
+    split = Split(Group(Fraction(1, 20), 1, 1), _lattice((400, 1, 1)))
+    for xs, rising in (([-3, -2, -1, 0], True), ([0, 1, 2, 3], False)):
+        ones = np.zeros(len(xs))
+        scale, lower, upper = mix(split, xs, ones, ones, rising)
+        kept = math.fsum(math.exp(DiscreteGaussian("1/20").log_pmf(x)) for x in xs)
+        left_out = 1 - kept
+        assert lower * math.exp(scale) <= kept <= 1 <= upper * math.exp(scale)
+        assert WEAKER < left_out / (upper * math.exp(scale) - kept) <= 1
+
+
+def test_mixture_uses_monotony_on_the_other_side() -> None:
+    """Below the first x a rising f is at most its value there: with f = c constant the charge is c P(X < a), nearly attained."""
+    split = Split(Group(Fraction(1, 20), 1, 1), _lattice((400, 1, 1)))
+    for xs, rising in (([0, 1, 2, 3], True), ([-3, -2, -1, 0], False)):
+        logs = np.full(len(xs), math.log(0.25))
+        scale, lower, upper = mix(split, xs, logs, logs, rising)
+        kept = 0.25 * math.fsum(math.exp(DiscreteGaussian("1/20").log_pmf(x)) for x in xs)
+        assert lower * math.exp(scale) <= kept <= 0.25 <= upper * math.exp(scale)
+        assert WEAKER < (0.25 - kept) / (upper * math.exp(scale) - kept) <= 1

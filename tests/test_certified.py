@@ -10,29 +10,31 @@ from decimal import Decimal
 from fractions import Fraction
 
 import flint
-import oracle
 import pytest
-from strategies import Key, composition_of, random_small
 
 import exactdp
-from exactdp import Composition, DiscreteGaussian
+import oracle
+from exactdp import Composition, DiscreteGaussian, reference
 from exactdp.engine.contours import ACCURACY
+from exactdp.mechanisms.theta_ball import ball, precision
+from strategies import Key, composition_of, random_small
 
 RELEASE = exactdp.census.release("dhc-persons-us")
 
 
 def _random_composition(rng: random.Random) -> Composition:
-    """Sizes 1 to 200, sigma2 from 1/10 to 10^4, one to three distinct values on a common lattice of moderate fineness."""
+    """Sizes 1 to 200, sigma2 from 1/10 to 10^4: one to four distinct values that are fractions base / a of one base."""
     size = rng.choice([1, 2, 3, 5, 8, 20, 60, 200])
-    distinct = rng.randint(1, min(size, 3))
-    keys: list[Key] = []
+    distinct = rng.randint(1, min(size, 4))
+    keys: set[Key] = set()
+    base = Fraction(round(10 ** rng.uniform(-0.5, 4), 1)).limit_denominator(10)
     while len(keys) < distinct:
-        s = Fraction(round(10 ** rng.uniform(-1, 4), rng.choice([0, 1]))).limit_denominator(10)
-        if Fraction(1, 10) <= s <= 10_000:
-            keys.append((s, rng.choice([1, 1, 2])))
+        s = base / rng.choice([1, 2, 3, 5, 7, 8, 11, 13, 20, 30, 60])
+        keys.add((max(s, Fraction(1, 10)), rng.choice([1, 1, 2])))
+    ordered = sorted(keys)
     counts: dict[Key, int] = {}
     for i in range(size):
-        key = keys[i] if i < distinct else rng.choice(keys)
+        key = ordered[i] if i < distinct else rng.choice(ordered)
         counts[key] = counts.get(key, 0) + 1
     return composition_of(counts)
 
@@ -180,3 +182,35 @@ def test_precision_never_leaks() -> None:
     with pytest.raises(exactdp.ExactDPError):
         exactdp.census.release("pl94-persons-us").pair(1, 1).delta_bounds(17, digits=20)
     assert flint.ctx.prec == before
+
+
+def _agrees_with_the_published_method(pair: tuple[int, int], tolerance: str = "1e-25") -> None:
+    """delta(5) and delta(10) by the paper's algorithm, at its own absolute tolerance, against the engine's 30 digits."""
+    composition = RELEASE.pair(*pair)
+    plan = reference.make_reference_plan(composition.mechanisms, tolerance)
+    for epsilon in (5, 10):
+        enclosure = reference.delta(plan, epsilon)
+        low, high = composition.delta_bounds(epsilon, digits=30)
+        allowed = Fraction(tolerance) * Fraction(math.exp(epsilon) + 2)
+        assert abs(Fraction(float(enclosure.mid())) - Fraction(low)) < allowed + Fraction(low) / 10**15
+        with precision(200):
+            assert enclosure.overlaps(ball(Fraction(low)).union(ball(Fraction(high))))
+            assert Fraction(float(enclosure.rad())) <= allowed
+
+
+def _cheapest_pairs(count: int) -> list[tuple[int, int]]:
+    costs = {pair: reference.estimated_cost(RELEASE.pair(*pair).mechanisms, "1e-25") for pair in RELEASE.pairs}
+    return sorted(RELEASE.pairs, key=lambda pair: costs[pair])[:count]
+
+
+def test_published_method_agrees_on_a_few_pairs() -> None:
+    for pair in ((13, 13), (2, 38), (8, 17)):
+        _agrees_with_the_published_method(pair)
+
+
+@pytest.mark.soak
+def test_published_method_agrees_on_many_pairs() -> None:
+    pairs = _cheapest_pairs(60)
+    for pair in pairs:
+        _agrees_with_the_published_method(pair)
+    print(f"\nthe published method agrees on {len(pairs)} pairs")

@@ -21,10 +21,12 @@ FLOORS = [
     ["reference"],
     ["engine.lattice"],
     ["engine.payoff", "engine.sieve", "engine.tilt", "engine.moments", "engine.plan"],
-    ["engine.bracket", "engine.float64", "engine.ball", "engine.contours"],
+    ["engine.bracket", "engine.float64", "engine.ball", "engine.mixture", "engine.contours"],
     ["profile", "tradeoff", "certified", "explain"],
     ["composition"],
     ["census.spine", "census.releases", "census"],
+    ["strict_json"],
+    ["routes"],
     ["records"],
     ["cli"],
 ]
@@ -102,8 +104,11 @@ def test_examples_run_and_print_what_they_say(path: Path) -> None:
     """Every python block runs; a line `expression  # -> text` must print as that text."""
     scope: dict[str, object] = {}
     for block in _blocks(path):
-        for line in block.splitlines():
-            if "# -> " in line:
-                code, expected = (part.strip() for part in line.split("# -> "))
-                assert str(eval(code, scope)) == expected, line
-        exec(compile(block, path.name, "exec"), scope)
+        lines = block.splitlines()
+        for statement in ast.parse(block).body:
+            code = ast.get_source_segment(block, statement) or ""
+            if "# -> " in lines[statement.lineno - 1]:
+                expected = lines[statement.lineno - 1].split("# -> ")[1].strip()
+                assert str(eval(code, scope)) == expected, lines[statement.lineno - 1]
+            else:
+                exec(compile(code, path.name, "exec"), scope)

@@ -48,7 +48,7 @@ class _Commands(TyperGroup):
         except ExactDPError as error:
             code = _refuse(str(error))
         except _USAGE_ERROR as error:
-            code = _refuse(f"{error.format_message()} Call exactdp --help for the options.")
+            code = _refuse(f"{error.format_message().rstrip('.')}. Call exactdp --help for the options.")
         except OSError as error:
             code = _refuse(f"{error.filename or 'A file'} cannot be read or written: {error.strerror}. Check the path.")
         except (KeyboardInterrupt, typer.Abort):
@@ -83,7 +83,7 @@ EpsilonOption = Annotated[
 ]
 DeltaOption = Annotated[str | None, typer.Option("--delta", metavar="NUMBER", help="Ask for epsilon at this delta.")]
 AlphaOption = Annotated[str | None, typer.Option("--alpha", metavar="NUMBER", help="Ask for beta at this alpha.")]
-DigitsOption = Annotated[int, typer.Option("--digits", metavar="N", help="Digits to promise, 5 to 1000.")]
+DigitsOption = Annotated[str, typer.Option("--digits", metavar="N", help="Digits to promise, 5 to 1000.")]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write here instead of standard output.")
 ]
@@ -112,13 +112,14 @@ def _certify(
     epsilon: EpsilonOption = None,
     delta: DeltaOption = None,
     alpha: AlphaOption = None,
-    digits: DigitsOption = 30,
+    digits: DigitsOption = "30",
     output: OutputOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write a certificate of delta, epsilon or beta: composition, enclosure, plan, errors, versions, hash."""
     composition = read_composition(mechanism or [], release, pair)
-    certificate = certify(composition, epsilon=epsilon, delta=delta, alpha=alpha, digits=digits)
+    promised = whole(digits, "digits", 5)
+    certificate = certify(composition, epsilon=epsilon, delta=delta, alpha=alpha, digits=promised)
     if output is not None:
         certificate.save(output)
     if output is None or as_json:

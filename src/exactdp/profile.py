@@ -17,6 +17,7 @@ from scipy.special import log_ndtr
 
 from exactdp.engine.bracket import Bracket
 from exactdp.engine.contours import RESORT_TO_BALLS, Contours
+from exactdp.engine.mixture import decisive, log_weights, mix, support
 from exactdp.engine.payoff import Payoff, delta_threshold
 from exactdp.engine.tilt import needs_complement
 from exactdp.errors import AccuracyError
@@ -40,7 +41,53 @@ class Point:
 
 
 def profile(contours: Contours, epsilons: list[Fraction], resort: bool = True) -> Point:
-    """Certified delta and 1 - delta at each epsilon; without `resort`, float64 only and maybe wide."""
+    """Certified delta and 1 - delta at each epsilon.
+
+    Float64; where that is too wide and `resort` is set, by conditioning on a coarse mechanism, and if need be through balls.
+    """
+    point = _summed(contours, epsilons, resort and contours.clumps is None)
+    if not resort or contours.clumps is None:
+        return point
+    wide = point.delta.is_wide(RESORT_TO_BALLS) | point.rest.is_wide(RESORT_TO_BALLS)
+    for i in np.flatnonzero(wide):
+        better = _conditioned(contours, epsilons[i], bool(point.delta.upper_floats()[i] < 0.5))
+        if (better.delta.is_wide(RESORT_TO_BALLS) | better.rest.is_wide(RESORT_TO_BALLS))[0]:
+            better = _summed(contours, [epsilons[i]], resort=True)
+        _replace(point, [int(i)], better)
+    return point
+
+
+def _conditioned(contours: Contours, epsilon: Fraction, small: bool) -> Point:
+    """delta(epsilon) as a mixture over one coarse mechanism; 1 - delta instead unless delta is `small` (Theorem 7)."""
+    assert contours.clumps is not None
+    split, rest = contours.clumps
+    xs = support(split, float(epsilon - contours.lattice.spread / 2), upper_tail=small)
+    inner = [epsilon - split.one.weight * x - split.half for x in xs]
+    point = profile(rest, inner, resort=False)
+    part = point.delta if small else point.rest
+    again = decisive(split, xs, part.log_lower(), part.log_upper(), RESORT_TO_BALLS)
+    if again:
+        _replace(point, again, profile(rest, [inner[i] for i in again]))
+        part = point.delta if small else point.rest
+    mixed = mix(split, xs, part.log_lower(), part.log_upper(), rising=small)
+    direct = Bracket(*(np.array([value]) for value in mixed))
+    delta, other = (direct, direct.one_minus()) if small else (direct.one_minus(), direct)
+    density = np.logaddexp.reduce(log_weights(split, xs) + point.log_density)
+    return Point(delta, other, np.array([float(density)]))
+
+
+def _replace(point: Point, places: list[int], better: Point) -> None:
+    """Put the values of `better` into the given places of `point`."""
+    for new, old in zip(_rows(better), _rows(point), strict=True):
+        old[places] = new
+
+
+def _rows(point: Point) -> tuple[Floats, ...]:
+    return (*_parts(point.delta), *_parts(point.rest), point.log_density)
+
+
+def _summed(contours: Contours, epsilons: list[Fraction], resort: bool) -> Point:
+    """The profile by Fourier sums over the whole composition."""
     lattice = contours.lattice
     sizes = [abs(e) for e in epsilons]
     middle = lattice.spread / 2

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from flint import arb
 
@@ -22,7 +22,7 @@ from exactdp.engine.lattice import Group, Lattice
 from exactdp.engine.payoff import Payoff, Threshold, delta_threshold, tail_threshold
 from exactdp.engine.plan import log_expected, make_plan
 from exactdp.engine.tilt import Rung, needs_complement, rung, rung_index, short
-from exactdp.errors import AccuracyError, InvalidInputError
+from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
 from exactdp.mechanisms.theta_ball import ball, precision
 from exactdp.strict_json import LARGEST_EXPONENT
 from exactdp.tradeoff import find_edge, polygon_bounds, surrounding_vertices
@@ -30,6 +30,7 @@ from exactdp.tradeoff import find_edge, polygon_bounds, surrounding_vertices
 QUANTITY = {"epsilon": "delta", "delta": "epsilon", "alpha": "beta"}
 """What is asked, by what is given."""
 
+_SMALLEST_STEP = Fraction(1, 10**100)
 _ATTEMPTS = 12
 _SPARE = 6  # digits by which a contour aims beyond those wanted
 
@@ -177,23 +178,33 @@ def beta(route: Route, lattice: Lattice, alpha: Fraction, digits: int) -> arb:
         return lower.union(upper)
 
 
+class Comparison(NamedTuple):
+    """Where a route proves the exact answer to be, and to how many digits it knows what it compared.
+
+    `position` is 0 between the ends of a claim, -1 below them, 1 above them, None where the route cannot tell.
+    """
+
+    position: int | None
+    digits: int
+
+
 def compare(
     route: Route, lattice: Lattice, given: str, value: Fraction, ends: tuple[Decimal, Decimal], digits: int
-) -> int | None:
-    """Where a route proves the exact answer to be: 0 between the ends, -1 below, 1 above, None if it cannot tell."""
+) -> Comparison:
+    """A claim against what a route finds with so many working digits."""
     lower, upper = map(Fraction, ends)
     if given == "delta":  # delta falls with epsilon: the claim is delta(upper) <= delta <= delta(lower)
         least, most = route.delta(upper, digits), route.delta(lower, digits)
         with precision(bits_of(digits)):
             exact = ball(value)
-            if least <= exact and most >= exact:
-                return 0
-            return -1 if most < exact else 1 if least > exact else None
-    found = route.delta(value, digits) if given == "epsilon" else beta(route, lattice, value, digits)
-    with precision(bits_of(digits)):
-        if found >= ball(lower) and found <= ball(upper):
-            return 0
-        return -1 if found < ball(lower) else 1 if found > ball(upper) else None
+            inside, below, above = least <= exact and most >= exact, most < exact, least > exact
+    else:
+        least = most = route.delta(value, digits) if given == "epsilon" else beta(route, lattice, value, digits)
+        with precision(bits_of(digits)):
+            bottom, top = ball(lower), ball(upper)
+            inside, below, above = least >= bottom and most <= top, most < bottom, least > top
+    position = 0 if inside else -1 if below else 1 if above else None
+    return Comparison(position, min(_accuracy(least), _accuracy(most)))
 
 
 def prove(
@@ -207,7 +218,7 @@ def prove(
     for _ in range(_ATTEMPTS):
         route = EngineRoute(lattice)
         if ends is not None:
-            if compare(route, lattice, given, value, ends, working) == 0:
+            if compare(route, lattice, given, value, ends, working).position == 0:
                 return *ends, tuple(route.made.values())
         else:
             found = route.delta(value, working) if given == "epsilon" else beta(route, lattice, value, working)
@@ -232,8 +243,13 @@ def _written(value: arb, digits: int) -> tuple[Decimal, Decimal]:
 
 
 def lattice_of(composition: Composition) -> Lattice:
-    """The lattice of a composition's loss."""
-    return Lattice(tuple(Group(m.sigma2, m.sensitivity, n) for m, n in composition.mechanisms.items()))
+    """The lattice of a composition's loss, refused where its step is too small for any sum on it to be planned."""
+    lattice = Lattice(tuple(Group(m.sigma2, m.sensitivity, n) for m, n in composition.mechanisms.items()))
+    if lattice.step < _SMALLEST_STEP:
+        raise LatticeTooFineError(
+            "The losses of this composition have no common step above 1e-100. Round the noise to fewer digits."
+        )
+    return lattice
 
 
 def bits_of(digits: int) -> int:

@@ -23,7 +23,9 @@ import numpy as np
 from flint import arb
 from scipy.special import ndtri_exp
 
-from exactdp.engine.contours import Contours
+from exactdp.engine.bracket import Bracket
+from exactdp.engine.contours import RESORT_TO_BALLS, Contours
+from exactdp.engine.mixture import decisive, mix, support
 from exactdp.engine.payoff import Payoff, tail_threshold
 from exactdp.errors import AccuracyError
 from exactdp.mechanisms.theta import Floats
@@ -54,16 +56,45 @@ class _Tail:
 
 def _tails(contours: Contours, steps: list[int], resort: bool = True) -> list[_Tail]:
     """Certified tails at lattice points of either sign; at t <= 0 through P(S >= h t) = 1 - P(S >= h (1 - t))."""
-    bracket = contours.evaluate(Payoff.TAIL, [tail_threshold(t if t > 0 else 1 - t) for t in steps], resort).bracket
+    positive = [t if t > 0 else 1 - t for t in steps]
+    clumpy = resort and contours.clumps is not None
+    bracket = contours.evaluate(Payoff.TAIL, [tail_threshold(t) for t in positive], resort and not clumpy).bracket
+    if clumpy:
+        for place in np.flatnonzero(bracket.is_wide(RESORT_TO_BALLS)):
+            i = int(place)
+            better = _conditioned(contours, positive[i])
+            if better.is_wide(RESORT_TO_BALLS)[0]:
+                better = contours.evaluate(Payoff.TAIL, [tail_threshold(positive[i])]).bracket
+            bracket.log_scale[i], bracket.lower[i], bracket.upper[i] = (
+                better.log_scale[0],
+                better.lower[0],
+                better.upper[0],
+            )
     other = bracket.one_minus()
     lows, highs = bracket.log_lower(), bracket.log_upper()
     rest_lows, rest_highs = other.log_lower(), other.log_upper()
     result = []
-    for i, t in enumerate(steps):
+    for i, step in enumerate(steps):
         own = (float(lows[i]), float(highs[i]))
         rest = (float(rest_lows[i]), float(rest_highs[i]))
-        result.append(_Tail(*own, *rest) if t > 0 else _Tail(*rest, *own))
+        result.append(_Tail(*own, *rest) if step > 0 else _Tail(*rest, *own))
     return result
+
+
+def _conditioned(contours: Contours, t: int) -> Bracket:
+    """P(S >= h t) as a mixture over one coarse mechanism (Theorem 7)."""
+    assert contours.clumps is not None
+    split, rest = contours.clumps
+    y = contours.lattice.step * t
+    xs = support(split, float(y), upper_tail=True)
+    points = [math.ceil((y - split.one.weight * x) / rest.lattice.step) for x in xs]
+    inner = _tails(rest, points, resort=False)
+    lows, highs = np.array([i.low for i in inner]), np.array([i.high for i in inner])
+    again = decisive(split, xs, lows, highs, RESORT_TO_BALLS)
+    if again:
+        better = _tails(rest, [points[i] for i in again])
+        lows[again], highs[again] = [b.low for b in better], [b.high for b in better]
+    return Bracket(*(np.array([value]) for value in mix(split, xs, lows, highs, rising=True)))
 
 
 def beta_bracket(contours: Contours, alpha: Fraction) -> tuple[float, float]:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from flint import arb
+from numpy.typing import NDArray
 
 from exactdp.mechanisms.theta import Floats
 from exactdp.mechanisms.theta_ball import precision
+
+Bools = NDArray[np.bool_]
 
 _SLACK = 2.0**-48  # 32 units of rounding: more than any conversion below loses
 
@@ -49,6 +52,11 @@ class Bracket:
         """An upper bound of the logarithm."""
         log = np.log(self.upper)
         result: Floats = self.log_scale + log + _SLACK * (np.abs(self.log_scale) + 1 + np.abs(log))
+        return result
+
+    def is_wide(self, width: float) -> Bools:
+        """Where the bounds are further apart than `width`, relative to the upper one."""
+        result: Bools = ~((self.upper > 0) & (self.upper - self.lower <= width * self.upper))
         return result
 
     def one_minus(self) -> Bracket:

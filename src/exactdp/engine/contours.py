@@ -6,6 +6,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from exactdp.engine.ball import BallContour, BallSum
 from exactdp.engine.bracket import Bracket, bracket_of_balls
 from exactdp.engine.float64 import Contour, Sums
 from exactdp.engine.lattice import Lattice
+from exactdp.engine.mixture import Split, split_off_coarsest
 from exactdp.engine.payoff import Payoff, Threshold
 from exactdp.engine.plan import log_expected, make_plan, too_fine
 from exactdp.engine.sieve import LARGEST_NODES
@@ -41,11 +43,12 @@ BALL_NODE_LIMIT = 3_000_000
 _DEEPEST = (
     1e12  # beyond exp(-1e12) a double cannot hold the logarithm to four decimals: only the sub-Gaussian bound is given
 )
-_KEPT_CONTOURS = 24
+_DEEPEST_SPLIT = 2
+_KEPT_NODES = 300_000
 _LEVEL_STEP = 4  # digits by which the aim of a ball contour is rounded up, so that contours can be shared
 _ATTEMPTS = 12
 
-_T = TypeVar("_T")
+_T = TypeVar("_T", Contour, BallContour)
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,10 @@ class Values:
 
 
 class _Recent:
-    """The most recently built contours, a bounded number of them."""
+    """The most recently used contours, as many as hold a bounded number of nodes together."""
 
     def __init__(self) -> None:
-        self._items: OrderedDict[Hashable, object] = OrderedDict()
+        self._items: OrderedDict[Hashable, Contour | BallContour] = OrderedDict()
 
     def get(self, key: Hashable, build: Callable[[], _T]) -> _T:
         if key in self._items:
@@ -68,7 +71,7 @@ class _Recent:
             return self._items[key]  # type: ignore[return-value]
         built = build()
         self._items[key] = built
-        while len(self._items) > _KEPT_CONTOURS:
+        while len(self._items) > 8 and sum(len(c.plan.kept) for c in self._items.values()) > _KEPT_NODES:
             self._items.popitem(last=False)
         return built
 
@@ -78,12 +81,20 @@ class Contours:
     """The ladder of a composition. Results do not depend on what was asked before, nor on what is asked together."""
 
     lattice: Lattice
+    depth: int = 0
+    """How many mechanisms were split off before (see `clumps`)."""
     _recent: _Recent = field(default_factory=_Recent, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         estimate = math.sqrt(self.lattice.spread) / self.lattice.step if self.lattice.h > 0 else math.inf
         if estimate > LARGEST_NODES:
             raise too_fine(self.lattice, estimate, f"the limit is {LARGEST_NODES:.3g}")
+
+    @cached_property
+    def clumps(self) -> tuple[Split, Contours] | None:
+        """The coarsest mechanism and the contours of the rest, where the loss comes in clumps."""
+        split = split_off_coarsest(self.lattice) if self.depth < _DEEPEST_SPLIT else None
+        return None if split is None else (split, Contours(split.rest, self.depth + 1))
 
     def contour(self, payoff: Payoff, index: int) -> Contour:
         """The float64 contour of one rung."""
