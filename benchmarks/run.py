@@ -13,6 +13,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,13 +54,21 @@ def peer_pld(pair: exactdp.Composition, connect_dots: bool) -> Any:
     return total
 
 
+def peer_epsilon(pair: exactdp.Composition, connect_dots: bool) -> float:
+    return float(peer_pld(pair, connect_dots).get_epsilon_for_delta(float(DELTA)))
+
+
+def peer_deltas(pair: exactdp.Composition, connect_dots: bool) -> Any:
+    return peer_pld(pair, connect_dots).get_delta_for_epsilon(GRID)
+
+
 def compare_epsilon(name: str, pair: exactdp.Composition) -> None:
     exact = fresh(pair).epsilon_bounds(DELTA, digits=20).lower
     ours, value = timed(lambda: fresh(pair).epsilon(DELTA), 25)
     print(f"\n{name}: epsilon at delta = {DELTA} from nothing; exactly {exact:.18f}")
     print(f"  exactdp               {ours * 1e3:9.2f} ms   {value:.14f}   {correct_digits(value, exact):4.1f} digits")
     for connect_dots in (True, False):
-        theirs, peer = timed(lambda c=connect_dots: peer_pld(pair, c).get_epsilon_for_delta(float(DELTA)), 1)
+        theirs, peer = timed(partial(peer_epsilon, pair, connect_dots), 1)
         label = "connect dots" if connect_dots else "pessimistic "
         print(
             f"  dp_accounting, {label} {theirs * 1e3:7.0f} ms   {peer:.14f}   {correct_digits(peer, exact):4.1f} digits   "
@@ -74,7 +83,7 @@ def compare_curve(name: str, pair: exactdp.Composition) -> None:
     print(f"\n{name}: delta at {len(GRID)} epsilons from {GRID[0]:g} to {GRID[-1]:g}, from nothing")
     print(f"  exactdp               {ours * 1e3:9.2f} ms   digits at both ends and the middle: {_list(digits)}")
     for connect_dots in (True, False):
-        theirs, peer = timed(lambda c=connect_dots: peer_pld(pair, c).get_delta_for_epsilon(GRID), 1)
+        theirs, peer = timed(partial(peer_deltas, pair, connect_dots), 1)
         digits = [correct_digits(float(peer[i]), x) for i, x in zip((0, 20, -1), exact, strict=True)]
         label = "connect dots" if connect_dots else "pessimistic "
         print(f"  dp_accounting, {label} {theirs * 1e3:7.0f} ms   {_list(digits)}   {theirs / ours:6.0f} times slower")
