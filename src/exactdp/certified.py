@@ -158,7 +158,7 @@ def _tail_balls(contours: Contours, steps: list[int], digits: int, node_limit: i
 
 def _raised(compute: Callable[[int], arb], digits: int) -> arb:
     """`compute` with more and more working digits until its enclosure keeps the promise."""
-    working = digits + _SPARE
+    working = digits + 1
     for _ in range(_ATTEMPTS):
         value = compute(working)
         bits = value.rel_accuracy_bits() if value > 0 else 0

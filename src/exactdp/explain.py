@@ -71,7 +71,11 @@ def explain(contours: Contours, epsilon: Fraction) -> Explanation:
     value = float(sums.value[0])
     found = profile(contours, [epsilon]).delta
     plan = contour.plan
-    resorted = contours.resorts(sums)[0]
+    arithmetic = "float64"
+    if contours.resorts(sums)[0]:
+        clumps = contours.clumps
+        means = "balls" if clumps is None else f"a sum over the noise of sigma2 = {clumps[0].one.sigma2}, or balls"
+        arithmetic = f"float64; its bounds (the errors above) were too wide, so then by {means}"
     mirrored = "" if epsilon >= 0 else " at -epsilon"
     return Explanation(
         epsilon=epsilon,
@@ -88,7 +92,7 @@ def explain(contours: Contours, epsilon: Fraction) -> Explanation:
         rounding=float(sums.rounding[0]) / value,
         log_lower=float(found.log_lower()[0]),
         log_upper=float(found.log_upper()[0]),
-        arithmetic="float64, then balls (the float64 bounds above were too wide)" if resorted else "float64",
+        arithmetic=arithmetic,
     )
 
 

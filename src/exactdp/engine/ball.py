@@ -112,7 +112,7 @@ class BallContour:
             fall = sum(f * r * r for f, r in zip(falls, residues, strict=True))
             turn = sum(t * r for t, r in zip(turns, residues, strict=True))
             sine, cosine = arb.sin_cos_pi_fmpq(fmpq(2 * turn, turn_scale * nodes))
-            size = (-pi_squared * ball(Fraction(2 * fall, scale * nodes * nodes))).exp()
+            size = (-pi_squared * arb(fmpq(2 * fall, scale * nodes * nodes))).exp()
             if 0 < 2 * k < nodes:
                 size *= 2
             moment = acb(size * cosine, size * sine) * self._theta_factor(residues)
@@ -124,22 +124,37 @@ class BallContour:
     def _theta_factor(self, residues: list[int]) -> acb:
         """product of (theta(centre + i s v) / theta(centre))^count; groups for which it is 1 to the last bit are a ball."""
         lattice, nodes = self.plan.lattice, self.plan.nodes
-        factor, left_out = acb(1), arb(0)
-        threshold = -(self.bits + 8) * math.log(2) - math.log(len(lattice.groups))
+        factor, log_left_out = acb(1), -math.inf
         for i, (g, r) in enumerate(zip(lattice.groups, residues, strict=True)):
-            s = float(g.sigma2)
-            log_size = math.log(g.count) + s * (4 * math.pi**2 * abs(r) / nodes - TWO_PI_SQUARED)
-            if s >= POISSON_FROM and log_size < threshold:  # Lemma 4, with room for the rounding of log_size
-                left_out += (
-                    arb(log_size + 1e-12 * abs(log_size)).exp() * 1.0002 / (1 - 2.01 * math.exp(-TWO_PI_SQUARED * s))
-                )
+            offset, per_residue = self._log_theta_sizes[i]
+            log_size = offset + per_residue * abs(r)
+            if log_size < self._negligible:
+                high, low = max(log_left_out, log_size), min(log_left_out, log_size)
+                log_left_out = high + math.log1p(math.exp(low - high))
                 continue
             tau, bottom, s_ball = self._theta_constants[i]
             height = 2 * arb.pi() * s_ball * r / nodes
             top = acb(ball(self._centres[i][1]), height).modular_theta(tau)[2]
             factor *= (top / bottom) ** g.count
-        error = arb(0, left_out.upper())  # of the product of the factors left out
+        if log_left_out == -math.inf:
+            return factor
+        error = arb(0, arb(log_left_out + 1e-12 * abs(log_left_out)).exp() * 1.0001)  # Lemma 4
         return factor * acb(1 + error, error)
+
+    @cached_property
+    def _negligible(self) -> float:
+        return -(self.bits + 8) * math.log(2) - math.log(len(self.plan.lattice.groups))
+
+    @cached_property
+    def _log_theta_sizes(self) -> list[tuple[float, float]]:
+        """Lemma 4's bound of a whole theta factor as exp(offset + per_residue |residue|); for s below 1/4 there is none."""
+        sizes = []
+        for g in self.plan.lattice.groups:
+            s = float(g.sigma2)
+            room = -math.log1p(-2.01 * math.exp(-TWO_PI_SQUARED * s)) if s >= POISSON_FROM else math.inf
+            offset = math.log(1.0001 * g.count) - TWO_PI_SQUARED * s + room
+            sizes.append((offset, 4 * math.pi**2 * s / self.plan.nodes))
+        return sizes
 
     @cached_property
     def _theta_constants(self) -> list[tuple[acb, acb, arb]]:
@@ -149,20 +164,29 @@ class BallContour:
             constants.append((tau, acb(ball(rest)).modular_theta(tau)[2], ball(g.sigma2)))
         return constants
 
+    @cached_property
+    def _shrink(self) -> arb:
+        """|q| = e^{-tilt h}."""
+        return ball(-self.plan.tilt * self.plan.lattice.step).exp()
+
+    @cached_property
+    def _shrink_one(self) -> arb:
+        """e^{-h}."""
+        return ball(-self.plan.lattice.step).exp()
+
     def _transform(self, k: int) -> tuple[arb, arb, arb, arb]:
         """The factors that A and B multiply in V e^{z x0} at node k, as real and imaginary parts (payoff.py)."""
         plan = self.plan
-        h, tilt, nodes = plan.lattice.step, plan.tilt, plan.nodes
-        sine, cosine = arb.sin_cos_pi_fmpq(fmpq(2 * k, nodes))
-        q = acb(cosine, -sine) * ball(-tilt * h).exp()
+        sine, cosine = arb.sin_cos_pi_fmpq(fmpq(2 * k, plan.nodes))
+        q = acb(cosine, -sine) * self._shrink
         if plan.payoff is Payoff.TAIL:
             base = 1 / (1 - q)
             first, second = base, base * q
         elif plan.payoff is Payoff.DELTA:
-            base = 1 / ((1 - q) * (1 - q * ball(-h).exp()))
+            base = 1 / ((1 - q) * (1 - q * self._shrink_one))
             first, second = base, base * q
         else:
-            base = 1 / ((1 - 1 / q) * (1 - q * ball(-h).exp()))
+            base = 1 / ((1 - 1 / q) * (1 - q * self._shrink_one))
             first, second = base / q, base
         return first.real, first.imag, second.real, second.imag
 
