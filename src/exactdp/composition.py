@@ -62,8 +62,13 @@ class Composition:
         kept = {m: n for m, n in counts.items() if n}
         if not kept:
             raise InvalidInputError("A composition needs at least one mechanism. Found none.")
-        self._counts = dict(sorted(kept.items(), key=lambda item: (item[0].sigma2, item[0].sensitivity)))
-        if self.rho > LARGEST_RHO:
+        # sorted by value; the double in front settles nearly all comparisons without exact arithmetic
+        order = sorted((float(m.sigma2), m.sigma2, m.sensitivity, m) for m in kept)
+        self._counts = {m: kept[m] for *_, m in order}
+        if (
+            sum(n * m.sensitivity**2 / s for (s, *_, m), n in zip(order, self._counts.values(), strict=True))
+            > 2 * LARGEST_RHO
+        ):
             raise InvalidInputError(
                 f"The total rho of a composition must be at most {LARGEST_RHO:.0e} (more protects nothing). Found more; "
                 "use fewer mechanisms or more noise."

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import log_ndtr
 
-from exactdp.engine.bracket import Bracket
+from exactdp.engine.bracket import Bools, Bracket
 from exactdp.engine.contours import RESORT_TO_BALLS, Contours
 from exactdp.engine.mixture import decisive, log_weights, mix, support
 from exactdp.engine.payoff import Payoff, delta_threshold
@@ -45,21 +45,26 @@ def profile(contours: Contours, epsilons: list[Fraction], resort: bool = True) -
 
     Float64; where that is too wide and `resort` is set, by conditioning on a coarse mechanism, and if need be through balls.
     """
-    point = _summed(contours, epsilons, resort and contours.clumps is None)
-    if not resort or contours.clumps is None:
+    point = _summed(contours, epsilons, resort=False)
+    if not resort:
         return point
-    wide = point.delta.is_wide(RESORT_TO_BALLS) | point.rest.is_wide(RESORT_TO_BALLS)
-    for i in np.flatnonzero(wide):
+    for i in np.flatnonzero(_is_wide(point)):
         better = _conditioned(contours, epsilons[i], bool(point.delta.upper_floats()[i] < 0.5))
-        if (better.delta.is_wide(RESORT_TO_BALLS) | better.rest.is_wide(RESORT_TO_BALLS))[0]:
+        if better is None or _is_wide(better)[0]:
             better = _summed(contours, [epsilons[i]], resort=True)
         _replace(point, [int(i)], better)
     return point
 
 
-def _conditioned(contours: Contours, epsilon: Fraction, small: bool) -> Point:
+def _is_wide(point: Point) -> Bools:
+    result: Bools = point.delta.is_wide(RESORT_TO_BALLS) | point.rest.is_wide(RESORT_TO_BALLS)
+    return result
+
+
+def _conditioned(contours: Contours, epsilon: Fraction, small: bool) -> Point | None:
     """delta(epsilon) as a mixture over one coarse mechanism; 1 - delta instead unless delta is `small` (Theorem 7)."""
-    assert contours.clumps is not None
+    if contours.clumps is None:
+        return None
     split, rest = contours.clumps
     xs = support(split, float(epsilon - contours.lattice.spread / 2), upper_tail=small)
     inner = [epsilon - split.one.weight * x - split.half for x in xs]

@@ -57,13 +57,12 @@ class _Tail:
 def _tails(contours: Contours, steps: list[int], resort: bool = True) -> list[_Tail]:
     """Certified tails at lattice points of either sign; at t <= 0 through P(S >= h t) = 1 - P(S >= h (1 - t))."""
     positive = [t if t > 0 else 1 - t for t in steps]
-    clumpy = resort and contours.clumps is not None
-    bracket = contours.evaluate(Payoff.TAIL, [tail_threshold(t) for t in positive], resort and not clumpy).bracket
-    if clumpy:
+    bracket = contours.evaluate(Payoff.TAIL, [tail_threshold(t) for t in positive], resort=False).bracket
+    if resort:
         for place in np.flatnonzero(bracket.is_wide(RESORT_TO_BALLS)):
             i = int(place)
             better = _conditioned(contours, positive[i])
-            if better.is_wide(RESORT_TO_BALLS)[0]:
+            if better is None or better.is_wide(RESORT_TO_BALLS)[0]:
                 better = contours.evaluate(Payoff.TAIL, [tail_threshold(positive[i])]).bracket
             bracket.log_scale[i], bracket.lower[i], bracket.upper[i] = (
                 better.log_scale[0],
@@ -81,9 +80,10 @@ def _tails(contours: Contours, steps: list[int], resort: bool = True) -> list[_T
     return result
 
 
-def _conditioned(contours: Contours, t: int) -> Bracket:
+def _conditioned(contours: Contours, t: int) -> Bracket | None:
     """P(S >= h t) as a mixture over one coarse mechanism (Theorem 7)."""
-    assert contours.clumps is not None
+    if contours.clumps is None:
+        return None
     split, rest = contours.clumps
     y = contours.lattice.step * t
     xs = support(split, float(y), upper_tail=True)

@@ -86,7 +86,7 @@ class Contours:
     _recent: _Recent = field(default_factory=_Recent, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        estimate = math.sqrt(self.lattice.spread) / self.lattice.step if self.lattice.h > 0 else math.inf
+        estimate = math.sqrt(self.lattice.r) / self.lattice.h if self.lattice.h > 0 else math.inf
         if estimate > LARGEST_NODES:
             raise too_fine(self.lattice, estimate, f"the limit is {LARGEST_NODES:.3g}")
 
