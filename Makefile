@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup lint types test soak bench bench-certified clean
+.PHONY: setup lint types test mutants soak bench bench-certified clean
 
 setup: $(VENV)/.installed
 
@@ -24,6 +24,9 @@ types: setup
 
 test: lint types
 	$(BIN)/pytest -m 'not soak'
+
+mutants: setup
+	$(BIN)/python tests/mutants.py
 
 soak: setup
 	$(BIN)/pytest -m soak -s

@@ -1,0 +1,113 @@
+"""Mutation check: weaken or drop one bound at a time in a copy of the package, and see that some test fails.
+
+    make mutants
+
+A mutant that survives is an error. The tests run are those that own the bounds.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+TESTS = ["tests/test_bounds.py"]
+
+MUTANTS = [
+    ("aliasing weakened", "engine/plan.py", "exponents + slack - math.log(", "exponents + slack - 0.0101 - math.log("),
+    ("aliasing below dropped", "engine/plan.py", "np.logaddexp(sides[0], sides[1])", "sides[1]"),
+    ("aliasing above dropped", "engine/plan.py", "np.logaddexp(sides[0], sides[1])", "sides[0]"),
+    ("aliasing not subtracted, float64", "engine/float64.py", "self.value - self.aliased - ", "self.value - "),
+    (
+        "aliasing not subtracted, balls",
+        "engine/ball.py",
+        "value - aliased / 2 + arb(0, (aliased / 2 + dropped)",
+        "value + arb(0, (dropped)",
+    ),
+    (
+        "dropped nodes weakened",
+        "engine/sieve.py",
+        "np.array(masses) - budgets)) + 1e-9",
+        "np.array(masses) - budgets)) - 0.0101",
+    ),
+    ("dropped nodes left out, float64", "engine/float64.py", "self.value + self.dropped +", "self.value +"),
+    ("dropped nodes left out below, float64", "engine/float64.py", "self.aliased - self.dropped -", "self.aliased -"),
+    ("dropped nodes left out, balls", "engine/ball.py", "(aliased / 2 + dropped).upper()", "(aliased / 2).upper()"),
+    ("trimmed nodes not charged", "engine/plan.py", "log_dropped=total", "log_dropped=plan.log_dropped"),
+    (
+        "trimmed nodes charged 1% less",
+        "engine/plan.py",
+        "(math.log(2 / nodes) + 1e-9)",
+        "(math.log(2 / nodes) - 0.0101)",
+    ),
+    (
+        "parabola too steep",
+        "engine/sieve.py",
+        "(s / 2 - math.log(2) / math.pi**2)",
+        "(s / 2 - 0.99 * math.log(2) / math.pi**2)",
+    ),
+    (
+        "parabola without slack",
+        "engine/sieve.py",
+        "options.append((count * (s / 2 - math.log(2) / math.pi**2) * (1 - 1e-12), own))",
+        "options.append((count * (s / 2 - math.log(2) / math.pi**2) * (1 - 1e-12), 0.0))",
+    ),
+    ("second parabola too steep", "engine/sieve.py", "/ math.pi**2 * (1 - 1e-12), 0.0))", "/ math.pi**2 * 2.6, 0.0))"),
+    ("theta truncation weakened", "engine/moments.py", "1.0001 * count", "0.9899 * count"),
+    ("theta truncation left out", "engine/moments.py", "error += float(np.sum(left_out[skip]))", "pass"),
+    ("theta truncation weakened, balls", "engine/ball.py", "math.log(1.0001 * g.count)", "math.log(0.9899 * g.count)"),
+    ("theta truncation left out, balls", "engine/ball.py", "return factor * acb(1 + error, error)", "return factor"),
+    ("rounding left out", "engine/float64.py", ") * (1 + 1e-6)", ") * 0.0"),
+    ("rounding weakened", "engine/float64.py", ") * (1 + 1e-6)", ") * 0.99"),
+    ("rounding of exponents weakened", "engine/moments.py", "(groups + 2) * UNIT", "(groups - 2) * UNIT"),
+    ("rounding constant too small", "engine/float64.py", "TERM_UNITS = 160", "TERM_UNITS = 120"),
+    ("mixture tail weakened", "engine/mixture.py", "beyond * 1.001", "beyond * 0.99"),
+    (
+        "mixture tail dropped",
+        "engine/mixture.py",
+        "math.exp(above - scale) + math.exp(below - scale)",
+        "math.exp(above - scale)",
+    ),
+    (
+        "a node within budget lost",
+        "engine/sieve.py",
+        "penalty * (1 - 1e-9) <= bands.at(k)",
+        "penalty * 1.3 <= bands.at(k)",
+    ),
+]
+
+
+def survives(name: str, file: str, old: str, new: str) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(ROOT / "src", Path(folder) / "src")
+        target = Path(folder) / "src" / "exactdp" / file
+        text = target.read_text()
+        if old not in text:
+            sys.exit(f"The mutant '{name}' does not apply: {file} has changed. Update tests/mutants.py.")
+        target.write_text(text.replace(old, new))
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{folder}/src{os.pathsep}{ROOT / 'tests'}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", *TESTS]
+        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False).returncode == 0
+
+
+def main() -> None:
+    alive = []
+    for mutant in MUTANTS:
+        lives = survives(*mutant)
+        print(f"{'SURVIVES' if lives else 'killed  '}  {mutant[0]}", flush=True)
+        if lives:
+            alive.append(mutant[0])
+    print(f"{len(MUTANTS) - len(alive)} of {len(MUTANTS)} mutants killed")
+    sys.exit(1 if alive else 0)
+
+
+if __name__ == "__main__":
+    main()
