@@ -327,3 +327,10 @@ def test_a_failed_save_leaves_what_was_there(
         delta.save(path)
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_certify_writes_the_file(tmp_path: Path) -> None:
+    target = tmp_path / "claim.json"
+    certificate = certify(10 * DiscreteGaussian(1), epsilon=30, digits=12, path=target)
+    assert Certificate.load(target) == certificate
+    assert verify(target).holds

@@ -127,13 +127,17 @@ def beta_decimals(contours: Contours, alpha: Fraction, digits: int) -> tuple[Dec
 
 
 def _beta_ball(contours: Contours, alpha: Fraction, digits: int, node_limit: int = BALL_NODE_LIMIT) -> arb:
-    """beta(alpha) from the lines through the vertices around alpha (Theorem 6)."""
-    lattice = contours.lattice
+    return beta_from_tails(contours, alpha, lambda steps: _tail_balls(contours, steps, digits, node_limit), digits)
 
-    def tails_at(steps: list[int]) -> list[arb]:
-        return _tail_balls(contours, steps, digits, node_limit)
 
-    near = find_edge(contours, alpha)
+def beta_from_tails(
+    contours: Contours, alpha: Fraction, tails_at: Callable[[list[int]], list[arb]], digits: int
+) -> arb:
+    """beta(alpha) from the lines through the vertices around alpha (Theorem 6), with tails from any source.
+
+    The contours only say where to look first.
+    """
+    lattice, near = contours.lattice, find_edge(contours, alpha)
     with precision(_bits(digits)):
         exact = ball(alpha)
         tails = surrounding_vertices(near, tails_at, lambda tail: tail >= exact, lambda tail: tail <= exact)

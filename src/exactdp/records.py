@@ -184,8 +184,11 @@ def certify(
     delta: Number | None = None,
     alpha: Number | None = None,
     digits: int = 30,
+    path: str | os.PathLike[str] | None = None,
 ) -> Certificate:
     """A certificate of delta at `epsilon`, of epsilon at `delta`, or of beta at `alpha`: exactly one of them.
+
+    With `path` it is also written to that file, all of it or nothing.
 
     Guarantee: the enclosure contains the exact answer and is less than 10^-digits wide in relative terms.
 
@@ -204,7 +207,10 @@ def certify(
     digits = _digits(digits)
     lower, upper, plan = prove(_checked(composition), given, value, digits)
     result = Certificate(composition, given, value, digits, lower, upper, plan, _versions())
-    return replace(result, sha256=result.digest())
+    result = replace(result, sha256=result.digest())
+    if path is not None:
+        result.save(path)
+    return result
 
 
 def verify(certificate: Certificate | str | os.PathLike[str]) -> Verification:

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from flint import arb
 
 from exactdp import reference
-from exactdp.certified import decimals, fraction
+from exactdp.certified import beta_from_tails, decimals, fraction
 from exactdp.composition import Composition
 from exactdp.engine.ball import BallContour, BallSum
 from exactdp.engine.contours import BALL_NODE_LIMIT, Contours
@@ -25,7 +25,6 @@ from exactdp.engine.tilt import Rung, needs_complement, rung, rung_index, short
 from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
 from exactdp.mechanisms.theta_ball import ball, precision
 from exactdp.strict_json import LARGEST_EXPONENT
-from exactdp.tradeoff import find_edge, polygon_bounds, surrounding_vertices
 
 QUANTITY = {"epsilon": "delta", "delta": "epsilon", "alpha": "beta"}
 """What is asked, by what is given."""
@@ -160,22 +159,7 @@ def _four_digits(value: arb) -> Decimal:
 
 def beta(route: Route, lattice: Lattice, alpha: Fraction, digits: int) -> arb:
     """beta(alpha) from the lines through the vertices around alpha (Theorem 6 of docs/theory/engine.md)."""
-    near = find_edge(Contours(lattice), alpha)
-    with precision(bits_of(digits)):
-        exact = ball(alpha)
-        tails = surrounding_vertices(
-            near, lambda steps: route.tails(steps, digits), lambda tail: tail >= exact, lambda tail: tail <= exact
-        )
-        mirrored = route.tails([lattice.spread_steps + 1 - t for t in tails], digits)
-        betas = dict(zip(tails, mirrored, strict=True))
-
-        def line(vertex: int, edge: int) -> tuple[arb, arb]:
-            slope = ball(lattice.step * edge - lattice.spread / 2).exp()
-            value = betas[vertex] + slope * (tails[vertex] - exact)
-            return value.lower(), value.upper()
-
-        lower, upper = polygon_bounds(list(tails), line)
-        return lower.union(upper)
+    return beta_from_tails(Contours(lattice), alpha, lambda steps: route.tails(steps, digits), digits)
 
 
 class Comparison(NamedTuple):
