@@ -32,7 +32,7 @@ soak: setup
 	$(BIN)/pytest -m soak -s
 
 bench: setup
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[bench]' --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,bench]'
 	$(BIN)/python benchmarks/run.py
 
 bench-certified: setup

@@ -64,7 +64,7 @@ def peer_deltas(pair: exactdp.Composition, connect_dots: bool) -> Any:
 
 def compare_epsilon(name: str, pair: exactdp.Composition) -> None:
     exact = fresh(pair).epsilon_bounds(DELTA, digits=20).lower
-    ours, value = timed(lambda: fresh(pair).epsilon(DELTA), 25)
+    ours, value = timed(lambda: fresh(pair).epsilon(DELTA), 101)
     print(f"\n{name}: epsilon at delta = {DELTA} from nothing; exactly {exact:.18f}")
     print(f"  exactdp               {ours * 1e3:9.2f} ms   {value:.14f}   {correct_digits(value, exact):4.1f} digits")
     for connect_dots in (True, False):

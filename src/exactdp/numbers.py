@@ -108,7 +108,8 @@ def log_rational(value: Fraction) -> float:
     return math.log(float(scaled)) + shift * math.log(2)
 
 
-def split(value: Fraction) -> tuple[float, float]:
-    """`value` as an unevaluated sum of two doubles, the second at most half a unit in the last place of the first."""
-    high = float(value)
-    return high, float(value - Fraction(high))
+def split(top: int, bottom: int) -> tuple[float, float]:
+    """top / bottom as an unevaluated sum of two doubles, the second at most half a unit in the last place of the first."""
+    high = top / bottom
+    numerator, denominator = high.as_integer_ratio()
+    return high, (top * denominator - numerator * bottom) / (bottom * denominator)

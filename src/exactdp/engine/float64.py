@@ -99,8 +99,8 @@ class Contour:
         for_a, for_b, error_a, error_b = self._terms
         a = np.array([t.a for t in thresholds])
         b = np.array([t.b for t in thresholds])
-        sum_a, size_a = self._sum(for_a, thresholds)
-        sum_b, size_b = self._sum(for_b, thresholds)
+        sum_a, sum_b = self._sums(thresholds)
+        size_a, size_b = float(np.sum(np.abs(for_a))), float(np.sum(np.abs(for_b)))
         value = a * sum_a + b * sum_b
         difference = np.abs(sum_a - sum_b)
         slope = difference / plan.lattice.h if plan.payoff is Payoff.TAIL else (1 - a) * difference
@@ -121,17 +121,19 @@ class Contour:
             aliased = np.exp(plan.log_aliasing([t.steps for t in thresholds]))
         return Sums(high, value * factor, aliased * factor, dropped * factor, rounding * factor, slope * factor)
 
-    def _sum(self, terms: Complexes, thresholds: list[Threshold]) -> tuple[Floats, float]:
-        """Re sum_k terms_k exp(-2 pi i k (t - shift) / N) for each threshold, in blocks, and the sum of |terms|."""
+    def _sums(self, thresholds: list[Threshold]) -> tuple[Floats, Floats]:
+        """Re sum_k terms_k exp(-2 pi i k (t - shift) / N) for each threshold and both kinds of terms, in blocks."""
         plan = self.plan
-        total = np.zeros(len(thresholds))
+        totals = [np.zeros(len(thresholds)), np.zeros(len(thresholds))]
         shifts = tuple(t.steps - self._whole_shift for t in thresholds)
         rows = max(1, _MATRIX // min(len(plan.kept), _BLOCK))
         for start in range(0, len(plan.kept), _BLOCK):
             block = slice(start, start + _BLOCK)
-            k, real, imag = plan.kept[block], terms.real[block], terms.imag[block]
             for first in range(0, len(shifts), rows):
-                turn = phases(k, shifts[first : first + rows], plan.nodes)
-                # a plain sum along each row, so that a threshold's result does not depend on its neighbours
-                total[first : first + rows] += np.sum(np.cos(turn) * real + np.sin(turn) * imag, axis=1)
-        return total, float(np.sum(np.abs(terms)))
+                turn = phases(plan.kept[block], shifts[first : first + rows], plan.nodes)
+                cosine, sine = np.cos(turn), np.sin(turn)
+                for total, terms in zip(totals, self._terms[:2], strict=True):
+                    # a plain sum along each row, so that a threshold's result does not depend on its neighbours
+                    products = cosine * terms.real[block] + sine * terms.imag[block]
+                    total[first : first + rows] += np.sum(products, axis=1)
+        return totals[0], totals[1]

@@ -62,6 +62,11 @@ class Lattice:
         return self.spread_steps * self.step
 
     @cached_property
+    def half_spread(self) -> Fraction:
+        """R / 2 = rho."""
+        return self.spread / 2
+
+    @cached_property
     def h(self) -> float:
         """The step as a double."""
         return float(self.step)

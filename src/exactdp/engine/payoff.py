@@ -63,10 +63,12 @@ def tail_threshold(steps: int) -> Threshold:
 
 def delta_threshold(lattice: Lattice, epsilon: Fraction) -> Threshold:
     """delta(epsilon) or its complement; integers and gap are exact."""
-    h = lattice.step
-    y = epsilon - lattice.spread / 2
-    steps = (y.numerator * h.denominator) // (y.denominator * h.numerator) + 1
-    gap = y - steps * h
+    h, half = lattice.step, lattice.half_spread
+    # y = epsilon - R/2 = top / bottom, and y / h, without reducing fractions on the way
+    top = epsilon.numerator * half.denominator - half.numerator * epsilon.denominator
+    bottom = epsilon.denominator * half.denominator
+    steps = (top * h.denominator) // (bottom * h.numerator) + 1
+    gap = Fraction(top * h.denominator - steps * h.numerator * bottom, bottom * h.denominator)
     return Threshold(steps, gap, -math.expm1(float(gap)), -math.exp(float(gap)) * math.expm1(-float(gap + h)))
 
 

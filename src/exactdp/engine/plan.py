@@ -13,7 +13,7 @@ from exactdp.engine.lattice import Lattice
 from exactdp.engine.moments import log_moments
 from exactdp.engine.payoff import Payoff, transform_at_tilt, transform_corners, transform_factors
 from exactdp.engine.sieve import LARGEST_NODES, Ints, angles, make_bands, peak_bounds, sieve
-from exactdp.engine.tilt import Rung, short
+from exactdp.engine.tilt import Rung, short_double
 from exactdp.errors import LatticeTooFineError
 from exactdp.mechanisms.theta import Floats
 from exactdp.numbers import split
@@ -56,15 +56,21 @@ class Plan:
     def _quadratic(self) -> Fraction:
         return self.lattice.spread * self.tilt * self.tilt / 2 + self.theta_at_tilt[0]
 
+    @cached_property
+    def _per_step(self) -> Fraction:
+        return self.tilt * self.lattice.step
+
     def log_scale(self, steps: int) -> tuple[float, float]:
         """K(tilt) - tilt h steps as a sum of two doubles; its error is that of `theta_at_tilt`."""
-        return split(self._quadratic - self.tilt * self.lattice.step * steps)
+        first, second = self._quadratic, self._per_step
+        bottom = first.denominator * second.denominator
+        return split(first.numerator * second.denominator - steps * second.numerator * first.denominator, bottom)
 
     def log_aliasing(self, steps: list[int]) -> Floats:
         """Logarithm of an upper bound of the aliased terms, in units of exp(K(tilt) - tilt x0). This inequality is the
         guarantee (Theorem 2)."""
-        base, step = self.lattice.spread * self.tilt, self.lattice.step
-        offsets = np.array([float(base - step * t) for t in steps])
+        top, bottom = self.lattice.spread_steps * self.tilt.numerator, self.tilt.denominator
+        offsets = np.array([(top - t * bottom) / bottom for t in steps]) * self.lattice.h  # R tilt - h t, rounded twice
         return log_aliasing(self.lattice, self.payoff, self.lam, float(self.period), offsets, self.theta_at_tilt)
 
 
@@ -98,7 +104,7 @@ def _log_side(
 ) -> Floats:
     """log of the bound for the aliases on one side, with nu the dyadic number next to tilt + move, kept in the range."""
     low, high = payoff.tilt_range
-    nu = float(short(min(max(lam + move, low), high)))
+    nu = short_double(min(max(lam + move, low), high))
     d = nu - lam
     if d * move <= 0:
         return np.full(len(offsets), math.inf)
@@ -181,8 +187,9 @@ def _choose_nodes(lattice: Lattice, where: Rung, log_aim: float, theta: tuple[Fr
     lam = float(where.tilt)
     offsets = np.array([lattice.r * lam - x for x in (where.x_low, where.x_high)])
     period = math.sqrt(2 * lattice.widest * max(1.0, -log_aim))
-    while log_aliasing(lattice, where.payoff, lam, period, offsets, theta).max() > log_aim:
-        period *= 1.1
+    while (excess := float(log_aliasing(lattice, where.payoff, lam, period, offsets, theta).max()) - log_aim) > 0:
+        # the bound falls like exp(-T^2 / (2 R)) or faster than exp(-tilt T): one or two steps do
+        period = max(1.02 * period, min(math.sqrt(period**2 + 2 * lattice.widest * excess) * 1.005, 1.3 * period))
     nodes = max(2, math.ceil(period / lattice.h))
     if nodes > LARGEST_NODES:
         raise too_fine(lattice, nodes, f"the limit is {LARGEST_NODES:.3g}")

@@ -36,8 +36,13 @@ class Rung:
 
 def short(value: float) -> Fraction:
     """A dyadic number of few bits next to value, so that integer multiples of it are exact in float64."""
+    return Fraction(short_double(value))
+
+
+def short_double(value: float) -> float:
+    """`short` as a double, which it is exactly."""
     mantissa, exponent = math.frexp(value)
-    return Fraction(round(mantissa * 2**_BITS)) * Fraction(2) ** (exponent - _BITS)
+    return math.ldexp(round(mantissa * 2**_BITS), exponent - _BITS)
 
 
 def _deviation(lattice: Lattice) -> float:
