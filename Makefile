@@ -1,11 +1,11 @@
-# Two commands matter: `make test` and, for the numbers behind README and docs, `make bench`.
+# Two commands matter: `make census` and `make test`. For the numbers behind README and docs: `make bench`.
 # Everything is installed into .venv from pyproject.toml; nothing is needed beforehand but Python 3.11 or newer.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup lint types test mutants soak bench bench-certified clean
+.PHONY: setup lint types test census mutants soak bench bench-certified clean
 
 setup: $(VENV)/.installed
 
@@ -27,6 +27,9 @@ test: lint types
 
 mutants: setup
 	$(BIN)/python tests/mutants.py
+
+census: setup
+	$(BIN)/exactdp census
 
 soak: setup
 	$(BIN)/pytest -m soak -s

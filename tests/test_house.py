@@ -24,7 +24,7 @@ FLOORS = [
     ["engine.bracket", "engine.float64", "engine.ball", "engine.mixture", "engine.contours"],
     ["profile", "tradeoff", "certified", "explain"],
     ["composition"],
-    ["census.spine", "census.releases", "census"],
+    ["census.spine", "census.releases", "census.overall", "census"],
     ["strict_json"],
     ["routes"],
     ["records"],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 import re
 import sys
 from collections import Counter
@@ -17,6 +18,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.progress import track
 from rich.text import Text
 from typer.core import TyperGroup
 
@@ -25,7 +27,7 @@ from exactdp import census
 from exactdp.composition import Composition
 from exactdp.errors import ExactDPError, InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from exactdp.numbers import whole
+from exactdp.numbers import log_rational, rational, shown, whole
 from exactdp.records import Certificate, Verification, certify, verify
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
@@ -138,6 +140,43 @@ def _verify(file: CertificateArgument, as_json: JsonOption = False) -> None:
         _print_verdict(result)
     if not result.holds:
         raise typer.Exit(FAILED)
+
+
+@app.command("census")
+def _census(
+    name: Annotated[
+        str, typer.Option("--release", metavar="NAME", help="A release of the 2020 Census.")
+    ] = "dhc-persons-us",
+    delta: Annotated[str, typer.Option("--delta", metavar="NUMBER", help="The delta of the guarantee.")] = "1e-10",
+    as_json: JsonOption = False,
+) -> None:
+    """Account for all pairs of directed paths of a release: the overall epsilon and the pair that attains it."""
+    release = census.release(name)
+    exact = rational(delta, "delta")
+    if not 0 < exact < 1:
+        raise InvalidInputError(f"--delta must be between 0 and 1. Found {shown(delta)}.")
+    steps = track(
+        census.pair_epsilons(release, exact),
+        "pairs of paths",
+        total=len(release.pairs),
+        console=Console(stderr=True),
+        disable=not sys.stderr.isatty(),
+    )
+    found = list(steps)
+    worst = max(found, key=lambda p: p.upper)
+    rho = float(release.pair(*worst.pair).rho)
+    simple = rho + 2 * math.sqrt(-rho * log_rational(exact))
+    if as_json:
+        overall = {"lower": max(p.lower for p in found), "upper": worst.upper, "pair": worst.pair}
+        print(
+            json.dumps(
+                {"release": name, "delta": str(exact), "epsilon": overall, "zcdp_simple": simple, "pairs": len(found)}
+            )
+        )
+        return
+    print(f"{release.title}: {len(found)} pairs of directed paths")
+    print(f"overall epsilon at delta = {delta}: {worst.upper:.10f} (certified; attained by pair {worst.pair})")
+    print(f"zCDP with rho = {rho:.6g}, simple conversion: {simple:.4f}")
 
 
 def read_composition(mechanisms: list[str], release: str | None, pair: str | None) -> Composition:

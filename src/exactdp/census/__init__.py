@@ -5,7 +5,8 @@
 Fraction(24811, 5000)
 """
 
+from exactdp.census.overall import PairEpsilon, pair_epsilons
 from exactdp.census.releases import Allocation, Release, release, release_names
 from exactdp.census.spine import bypass
 
-__all__ = ["Allocation", "Release", "bypass", "release", "release_names"]
+__all__ = ["Allocation", "PairEpsilon", "Release", "bypass", "pair_epsilons", "release", "release_names"]
