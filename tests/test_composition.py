@@ -15,7 +15,12 @@ from hypothesis import strategies as st
 
 import exactdp
 from exactdp import Composition, DiscreteGaussian
+from exactdp.engine.bracket import Bracket
 from exactdp.engine.contours import ACCURACY
+from exactdp.engine.float64 import Contour
+from exactdp.engine.payoff import Payoff, delta_threshold
+from exactdp.engine.plan import make_plan
+from exactdp.engine.tilt import rung
 from strategies import compositions, epsilons, rationals
 
 LAWS = settings(max_examples=60, deadline=None)
@@ -115,6 +120,24 @@ def test_scaling(composition: Composition) -> None:
     assert composition.scaled(2).scaled("1/2") == composition
     assert composition.scaled(4).rho == composition.rho / 4
     assert composition.scaled(2).delta(1) <= composition.delta(1) * (1 + 1e-11)
+
+
+@LAWS
+@given(compositions(), rationals(Fraction(-1), Fraction(6), 8), st.integers(0, 2), st.floats(-60, -25))
+def test_tilt_and_period_do_not_matter(composition: Composition, z: Fraction, index: int, log_aim: float) -> None:
+    """The same value on any rung and with any N: all brackets overlap."""
+    lattice = composition._contours.lattice
+    epsilon = composition.rho + z * Fraction(round(composition.mu * 8), 8)
+    threshold = delta_threshold(lattice, epsilon)
+    low, high = composition.delta_bounds(epsilon)
+    for plan in (
+        make_plan(lattice, rung(lattice, Payoff.DELTA, index)),
+        make_plan(lattice, rung(lattice, Payoff.DELTA, index), log_aim),
+    ):
+        sums = Contour(plan).evaluate([threshold])
+        bracket = Bracket(sums.log_scale, sums.lower, sums.upper)
+        assert bracket.lower_floats()[0] <= high
+        assert low <= bracket.upper_floats()[0]
 
 
 def test_multiplicity_is_free_and_exact() -> None:
