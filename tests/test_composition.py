@@ -130,10 +130,8 @@ def test_tilt_and_period_do_not_matter(composition: Composition, z: Fraction, in
     epsilon = composition.rho + z * Fraction(round(composition.mu * 8), 8)
     threshold = delta_threshold(lattice, epsilon)
     low, high = composition.delta_bounds(epsilon)
-    for plan in (
-        make_plan(lattice, rung(lattice, Payoff.DELTA, index)),
-        make_plan(lattice, rung(lattice, Payoff.DELTA, index), log_aim),
-    ):
+    where = rung(lattice, Payoff.DELTA, index)
+    for plan in (make_plan(lattice, where), make_plan(lattice, where, log_aim)):
         sums = Contour(plan).evaluate([threshold])
         bracket = Bracket(sums.log_scale, sums.lower, sums.upper)
         assert bracket.lower_floats()[0] <= high
