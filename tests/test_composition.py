@@ -268,3 +268,40 @@ def test_explain_accounts_for_the_width() -> None:
     text = str(account)
     for word in ("lattice step h", "tilt", "nodes kept", "aliasing", "dropped nodes", "rounding", "float64"):
         assert word in text
+
+
+def test_clumpy_compositions_at_the_far_ends() -> None:
+    """What a fresh pair of eyes found: no overflow where f is tiny everywhere, no endless sums, narrow brackets."""
+    c = Composition([DiscreteGaussian("1/8", 2), DiscreteGaussian(100)])
+    assert c.delta_bounds(-1400).upper == 1.0
+    assert c.delta_bounds(10**9).lower == 0.0
+    low, high = c.epsilon_bounds(1 - Fraction(1, 10**500))
+    assert high - low < 1e-9
+    low, high = c.beta_bounds(1 - Fraction(1, 10**80))
+    assert high - low < ACCURACY * high
+
+
+def test_arguments_with_thousands_of_digits() -> None:
+    """Logarithms of long fractions keep their accuracy, so that the bounds keep theirs."""
+    alpha = Fraction(10**1000 // 31 * 10, 10**1000)
+    ten = 10 * DiscreteGaussian(1)
+    low, high = ten.beta_bounds(alpha)
+    exact = ten.beta_bounds(alpha, digits=20)
+    assert Decimal(low) <= exact.lower
+    assert exact.upper <= Decimal(high)
+
+
+def test_extreme_input_is_refused_or_answered() -> None:
+    for call in (
+        lambda: DiscreteGaussian(1, 2**20),
+        lambda: Composition({DiscreteGaussian(1): 10**400}),
+        lambda: (10 * DiscreteGaussian(1)).delta("1e400"),
+        lambda: (10 * DiscreteGaussian(1)).delta([[1, 2], [3]]),
+        lambda: Composition(5),  # type: ignore[arg-type]
+        lambda: Composition([DiscreteGaussian(Fraction(10**400 + 1, 10**400)), DiscreteGaussian(1)]).delta(1),
+    ):
+        with pytest.raises(exactdp.ExactDPError):
+            call()
+    assert sum([DiscreteGaussian(1), DiscreteGaussian(1)]) == 2 * DiscreteGaussian(1)
+    curve = (2 * DiscreteGaussian("1/1000")).tradeoff(7)  # next to no privacy, and the curve says so
+    assert np.interp(0.5, curve.alpha, curve.beta) < 1e-200

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from exactdp.engine.contours import BALL_NODE_LIMIT, RESORT_DIGITS, RESORT_TO_BALLS, RESORT_WORK, Contours
+from exactdp.engine.contours import ACCURACY, BALL_NODE_LIMIT, RESORT_DIGITS, RESORT_WORK, Contours
 from exactdp.engine.payoff import Payoff, delta_threshold, tail_threshold
 from exactdp.engine.tilt import needs_complement
 from exactdp.errors import AccuracyError, LatticeTooFineError
@@ -107,7 +107,7 @@ def _newton_step(contours: Contours, delta: Fraction, epsilon: Fraction, digits:
 def beta_floats(contours: Contours, alpha: Fraction) -> tuple[float, float]:
     """beta(alpha) between two doubles for 0 < alpha < 1: float64, and balls where float64 alone would be too wide."""
     lower, upper = beta_bracket(contours, alpha)
-    if upper - lower <= RESORT_TO_BALLS * upper or upper < _SMALLEST_NORMAL:
+    if upper - lower <= 0.95 * ACCURACY * upper or upper < _SMALLEST_NORMAL:
         return lower, upper
     try:
         limit = RESORT_WORK // len(contours.lattice.groups)

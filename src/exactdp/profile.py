@@ -40,19 +40,20 @@ class Point:
     """Estimate of log(-d delta / d epsilon); steers searches and enters no bound."""
 
 
-def profile(contours: Contours, epsilons: list[Fraction], resort: bool = True) -> Point:
+def profile(contours: Contours, epsilons: list[Fraction], resort: bool = True, balls: bool = True) -> Point:
     """Certified delta and 1 - delta at each epsilon.
 
-    Float64; where that is too wide and `resort` is set, by conditioning on a coarse mechanism, and if need be through balls.
+    Float64; where that is too wide and `resort` is set, by conditioning on a coarse mechanism, and then, with `balls`, in balls.
     """
     point = _summed(contours, epsilons, resort=False)
     if not resort:
         return point
     for i in np.flatnonzero(_is_wide(point)):
         better = _conditioned(contours, epsilons[i], bool(point.delta.upper_floats()[i] < 0.5))
-        if better is None or _is_wide(better)[0]:
+        if balls and (better is None or _is_wide(better)[0]):
             better = _summed(contours, [epsilons[i]], resort=True)
-        _replace(point, [int(i)], better)
+        if better is not None:
+            _replace(point, [int(i)], better)
     return point
 
 
@@ -67,7 +68,10 @@ def _conditioned(contours: Contours, epsilon: Fraction, small: bool) -> Point | 
         return None
     split, rest = contours.clumps
     xs = support(split, float(epsilon - contours.lattice.spread / 2), upper_tail=small)
-    inner = [epsilon - split.one.weight * x - split.half for x in xs]
+    if not xs:
+        return None
+    base, weight = epsilon - split.half, split.one.weight
+    inner = [base - weight * x for x in xs]
     point = profile(rest, inner, resort=False)
     part = point.delta if small else point.rest
     again = decisive(split, xs, part.log_lower(), part.log_upper(), RESORT_TO_BALLS)
@@ -75,6 +79,8 @@ def _conditioned(contours: Contours, epsilon: Fraction, small: bool) -> Point | 
         _replace(point, again, profile(rest, [inner[i] for i in again]))
         part = point.delta if small else point.rest
     mixed = mix(split, xs, part.log_lower(), part.log_upper(), rising=small)
+    if not math.isfinite(mixed[2]):
+        return None
     direct = Bracket(*(np.array([value]) for value in mixed))
     delta, other = (direct, direct.one_minus()) if small else (direct.one_minus(), direct)
     density = np.logaddexp.reduce(log_weights(split, xs) + point.log_density)
@@ -176,15 +182,15 @@ class _Search:
         inner = [estimate, estimate]
         while max(inner[0] - lower, upper - inner[1]) > goal:
             middle = [(lower + inner[0]) / 2, (inner[1] + upper) / 2]
-            too_large, small_enough = self._proved(middle, resort=False)
+            too_large, small_enough = self._proved(middle, balls=False)
             lower, inner[0] = (middle[0], inner[0]) if too_large[0] else (lower, middle[0])
             upper, inner[1] = (middle[1], inner[1]) if small_enough[1] else (upper, middle[1])
         return lower, upper
 
-    def _proved(self, ends: list[float], resort: bool = True) -> tuple[list[bool], list[bool]]:
+    def _proved(self, ends: list[float], balls: bool = True) -> tuple[list[bool], list[bool]]:
         """For each double: is delta(e) >= delta proved, and is delta(e) <= delta proved, in both readings of e?"""
         readings = [_readings(e) for e in ends]
-        point = profile(self._contours, [r for pair in readings for r in pair], resort)
+        point = profile(self._contours, [r for pair in readings for r in pair], balls=balls)
         bracket = point.delta if self._small else point.rest
         low, high = bracket.log_lower().reshape(-1, 2), bracket.log_upper().reshape(-1, 2)
         at_least = np.all(low >= self._target + self._target_error, axis=1)

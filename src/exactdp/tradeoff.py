@@ -31,7 +31,9 @@ from exactdp.errors import AccuracyError
 from exactdp.mechanisms.theta import Floats
 from exactdp.numbers import log_rational
 
-_SLACK = 2.0**-47
+_SLACK = (
+    2.0**-48
+)  # 32 units of rounding; a logarithm of alpha and one of a slope are each within 16 of (1 + their size)
 _SEARCH_STEPS = 80
 _FARTHEST = 1 << 40  # vertices on either side of the estimate that are searched
 
@@ -87,6 +89,8 @@ def _conditioned(contours: Contours, t: int) -> Bracket | None:
     split, rest = contours.clumps
     y = contours.lattice.step * t
     xs = support(split, float(y), upper_tail=True)
+    if not xs:
+        return None
     points = [math.ceil((y - split.one.weight * x) / rest.lattice.step) for x in xs]
     inner = _tails(rest, points, resort=False)
     lows, highs = np.array([i.low for i in inner]), np.array([i.high for i in inner])
@@ -94,7 +98,8 @@ def _conditioned(contours: Contours, t: int) -> Bracket | None:
     if again:
         better = _tails(rest, [points[i] for i in again])
         lows[again], highs[again] = [b.low for b in better], [b.high for b in better]
-    return Bracket(*(np.array([value]) for value in mix(split, xs, lows, highs, rising=True)))
+    mixed = mix(split, xs, lows, highs, rising=True)
+    return Bracket(*(np.array([value]) for value in mixed)) if math.isfinite(mixed[2]) else None
 
 
 def beta_bracket(contours: Contours, alpha: Fraction) -> tuple[float, float]:

@@ -14,7 +14,8 @@ from exactdp.mechanisms.theta_ball import precision
 
 Bools = NDArray[np.bool_]
 
-_SLACK = 2.0**-48  # 32 units of rounding: more than any conversion below loses
+_SLACK = 2.0**-48  # 32 units of rounding: two calls of exp and three products lose less than 20
+_LOG_SLACK = 2.0**-49  # 16 units: a call of log (8 of its result) and a sum lose less than 10
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,13 @@ class Bracket:
         """A lower bound of the logarithm (-inf where the lower bound is 0)."""
         with np.errstate(divide="ignore"):
             log = np.log(self.lower)
-        result: Floats = self.log_scale + log - _SLACK * (np.abs(self.log_scale) + 1) - _SLACK * _finite(log)
+        result: Floats = self.log_scale + log - _LOG_SLACK * (np.abs(self.log_scale) + 1 + _finite(log))
         return result
 
     def log_upper(self) -> Floats:
         """An upper bound of the logarithm."""
         log = np.log(self.upper)
-        result: Floats = self.log_scale + log + _SLACK * (np.abs(self.log_scale) + 1 + np.abs(log))
+        result: Floats = self.log_scale + log + _LOG_SLACK * (np.abs(self.log_scale) + 1 + np.abs(log))
         return result
 
     def is_wide(self, width: float) -> Bools:

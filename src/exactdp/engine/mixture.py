@@ -22,6 +22,7 @@ from exactdp.mechanisms.theta import Floats
 
 _CLUMPY = 3.0  # the weight of one unit of noise, in standard deviations of the rest, from which clumps are expected
 _REACH = 60.0  # terms beyond exp(-_REACH) of the largest are left to the remainder
+_MOST_TERMS = 2000
 _SLACK = 2.0**-46
 
 
@@ -51,7 +52,9 @@ def split_off_coarsest(lattice: Lattice) -> Split | None:
 
 
 def support(split: Split, y: float, upper_tail: bool) -> list[int]:
-    """The x that can matter for P(S >= y) or delta (`upper_tail`) or for their complements. Heuristic: affects accuracy only.
+    """The x that can matter for P(S >= y) or delta (`upper_tail`) or for their complements; none if they are too many.
+
+    Heuristic: affects accuracy only.
 
     By the sub-Gaussian bounds the term of x is about exp(-x^2 / (2 s) - max(0, +/-(y - w x))^2 / (2 R_rest)).
     """
@@ -66,18 +69,19 @@ def support(split: Split, y: float, upper_tail: bool) -> list[int]:
     best = min((0, math.floor(y / w), math.ceil(y / w)), key=lambda x: x * x / (2 * s) + inner(x))
     limit = best * best / (2 * s) + inner(best) + _REACH
     low = high = best
-    while outer(1 - low) + (inner(low) if upper_tail else 0.0) < limit:  # what `mix` charges for x < low
-        low -= 1
-    while outer(high + 1) + (0.0 if upper_tail else inner(high)) < limit:
+    while outer(1 - low) + (inner(low) if upper_tail else 0.0) < limit and high - low < _MOST_TERMS:
+        low -= 1  # until what `mix` charges for x < low is negligible
+    while outer(high + 1) + (0.0 if upper_tail else inner(high)) < limit and high - low < _MOST_TERMS:
         high += 1
-    return list(range(low, high + 1))
+    return list(range(low, high + 1)) if high - low < _MOST_TERMS else []
 
 
 def mix(split: Split, xs: list[int], lows: Floats, highs: Floats, rising: bool) -> tuple[float, float, float]:
     """log_scale, lower and upper of sum over all x of P(X = x) f(x), from logarithmic bounds of f at consecutive xs.
 
     f must be monotone in x with values in [0, 1], increasing if `rising`: beyond the last x it is at most 1 or f there, and
-    beyond the first likewise; P(X > b) and P(X < a) are bounded by the sub-Gaussian tail. This inequality is the guarantee.
+    beyond the first likewise; P(X > b) and P(X < a) are bounded by the sub-Gaussian tail.
+    This inequality is the guarantee. The upper bound may be infinite.
     """
     noise = DiscreteGaussian(split.one.sigma2)
     weights = log_weights(split, xs)
@@ -87,7 +91,7 @@ def mix(split: Split, xs: list[int], lows: Floats, highs: Floats, rising: bool) 
     slack = _SLACK + 2.0**-51 * (np.abs(weights) + np.abs(highs) + abs(scale))
     lower = float(np.sum(np.exp(weights + lows - scale) * (1 - slack)))
     upper = float(np.sum(np.exp(weights + highs - scale) * (1 + slack)))
-    beyond = math.exp(above - scale) + math.exp(below - scale)
+    beyond = math.exp(above - scale) + math.exp(below - scale) if max(above, below) - scale < 700 else math.inf
     return scale, max(lower * (1 - _SLACK), 0.0), (upper + beyond * 1.001) * (1 + _SLACK)
 
 
