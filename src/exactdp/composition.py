@@ -23,6 +23,7 @@ from exactdp.numbers import Number, positive, rational, shown, whole
 from exactdp.profile import epsilon_bracket, profile
 from exactdp.tradeoff import TradeOffCurve, tradeoff_curve
 
+LARGEST_COUNT = 10**15
 LARGEST_RHO = 10**10
 LARGEST_EPSILON = 10**9
 
@@ -49,7 +50,7 @@ class Composition:
         counts: Counter[DiscreteGaussian] = Counter()
         if isinstance(mechanisms, Mapping):
             for mechanism, count in mechanisms.items():
-                counts[_mechanism(mechanism)] += whole(count, "count", 0)
+                counts[_mechanism(mechanism)] += whole(count, "count", 0, LARGEST_COUNT)
         elif isinstance(mechanisms, DiscreteGaussian):
             counts[mechanisms] += 1
         elif isinstance(mechanisms, Iterable):
