@@ -305,3 +305,13 @@ def test_extreme_input_is_refused_or_answered() -> None:
     assert sum([DiscreteGaussian(1), DiscreteGaussian(1)]) == 2 * DiscreteGaussian(1)
     curve = (2 * DiscreteGaussian("1/1000")).tradeoff(7)  # next to no privacy, and the curve says so
     assert np.interp(0.5, curve.alpha, curve.beta) < 1e-200
+
+
+def test_beyond_the_deepest_tail() -> None:
+    """Past exp(-1e12) only the sub-Gaussian bound is given: above the value, and of its order in logarithm."""
+    c = 10 * DiscreteGaussian(1)
+    epsilon = 5 + 10**7
+    exact = c.delta_bounds(epsilon, digits=10)
+    log_exact = (exact.upper.logb() + 1) * Decimal(10).ln()  # at least log(upper)
+    assert Decimal(c.log_delta(epsilon)) >= log_exact - 3
+    assert c.log_delta(epsilon) < -(10.0**14) / 20 * (1 - 1e-11)

@@ -14,9 +14,9 @@ from flint import arb
 
 from exactdp.engine.contours import ACCURACY, BALL_NODE_LIMIT, RESORT_DIGITS, RESORT_WORK, Contours
 from exactdp.engine.payoff import Payoff, delta_threshold, tail_threshold
-from exactdp.engine.tilt import needs_complement
+from exactdp.engine.tilt import delta_payoff
 from exactdp.errors import AccuracyError, LatticeTooFineError
-from exactdp.mechanisms.theta_ball import ball, precision
+from exactdp.mechanisms.theta_ball import ball, fraction, precision
 from exactdp.numbers import log_rational
 from exactdp.profile import epsilon_bracket
 from exactdp.tradeoff import beta_bracket, find_edge, polygon_bounds, surrounding_vertices
@@ -38,19 +38,14 @@ def delta_decimals(contours: Contours, epsilon: Fraction | float, digits: int) -
 def delta_and_rest(contours: Contours, epsilon: Fraction, digits: int) -> tuple[arb, arb]:
     """Enclosures of delta(epsilon) and 1 - delta(epsilon), the smaller of them with at least `digits` digits."""
     size = abs(epsilon)
-    payoff = _payoff(contours, size)
+    payoff = delta_payoff(contours.lattice, size)
     direct = contours.enclose(payoff, [delta_threshold(contours.lattice, size)], digits)[0].value
-    with precision(_bits(digits)):
+    with precision(bits_of(digits)):
         delta, rest = (direct, 1 - direct) if payoff is Payoff.DELTA else (1 - direct, direct)
         if epsilon < 0:
             shrink = ball(epsilon).exp()
             delta, rest = -ball(epsilon).expm1() + shrink * delta, shrink * rest
         return delta, rest
-
-
-def _payoff(contours: Contours, size: Fraction) -> Payoff:
-    below = needs_complement(contours.lattice, float(size - contours.lattice.spread / 2))
-    return Payoff.COMPLEMENT if below else Payoff.DELTA
 
 
 def epsilon_decimals(contours: Contours, delta: Fraction, digits: int) -> tuple[Decimal, Decimal]:
@@ -79,7 +74,7 @@ def epsilon_decimals(contours: Contours, delta: Fraction, digits: int) -> tuple[
         upper = _to_decimal(estimate + step, context, ROUND_CEILING)
         below = delta_and_rest(contours, Fraction(lower), working)[0]
         above = delta_and_rest(contours, Fraction(upper), working)[0]
-        with precision(_bits(working)):
+        with precision(bits_of(working)):
             if below >= ball(delta) and above <= ball(delta):
                 return lower, upper
         step *= 2
@@ -92,9 +87,9 @@ def epsilon_decimals(contours: Contours, delta: Fraction, digits: int) -> tuple[
 def _newton_step(contours: Contours, delta: Fraction, epsilon: Fraction, digits: int) -> Fraction:
     """One step of Newton's method on delta(epsilon) = delta. Heuristic: the ends are proved afterwards."""
     size = abs(epsilon)
-    payoff = _payoff(contours, size)
+    payoff = delta_payoff(contours.lattice, size)
     found = contours.enclose(payoff, [delta_threshold(contours.lattice, size)], digits)[0]
-    with precision(_bits(digits)):
+    with precision(bits_of(digits)):
         value = found.value if payoff is Payoff.DELTA else 1 - found.value
         slope = found.slope
         if epsilon < 0:
@@ -114,7 +109,7 @@ def beta_floats(contours: Contours, alpha: Fraction) -> tuple[float, float]:
         value = _raised(lambda working: _beta_ball(contours, alpha, working, limit), RESORT_DIGITS)
     except (AccuracyError, LatticeTooFineError):
         return lower, upper
-    with precision(_bits(RESORT_DIGITS)):
+    with precision(bits_of(RESORT_DIGITS)):
         low, high = float(value.lower()), float(value.upper())
     return max(lower, math.nextafter(low, 0.0)), min(upper, math.nextafter(high, 1.0))
 
@@ -138,7 +133,7 @@ def beta_from_tails(
     The contours only say where to look first.
     """
     lattice, near = contours.lattice, find_edge(contours, alpha)
-    with precision(_bits(digits)):
+    with precision(bits_of(digits)):
         exact = ball(alpha)
         tails = surrounding_vertices(near, tails_at, lambda tail: tail >= exact, lambda tail: tail <= exact)
         betas = dict(zip(tails, tails_at([lattice.spread_steps + 1 - t for t in tails]), strict=True))
@@ -156,7 +151,7 @@ def _tail_balls(contours: Contours, steps: list[int], digits: int, node_limit: i
     """P(S >= h t), at t <= 0 as 1 minus the mirrored tail."""
     thresholds = [tail_threshold(t if t > 0 else 1 - t) for t in steps]
     found = contours.enclose(Payoff.TAIL, thresholds, digits, node_limit)
-    with precision(_bits(digits)):
+    with precision(bits_of(digits)):
         return [f.value if t > 0 else 1 - f.value for t, f in zip(steps, found, strict=True)]
 
 
@@ -172,19 +167,14 @@ def _raised(compute: Callable[[int], arb], digits: int) -> arb:
     raise AccuracyError(f"{digits} digits were not reached in {_ATTEMPTS} attempts. Ask for fewer digits.")
 
 
-def _bits(digits: int) -> int:
+def bits_of(digits: int) -> int:
+    """Working precision for so many decimal digits."""
     return math.ceil(digits * math.log2(10)) + 64
-
-
-def fraction(value: arb) -> Fraction:
-    """The exact value of a ball of radius 0."""
-    mantissa, exponent = value.man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
 def decimals(value: arb, digits: int) -> tuple[Decimal, Decimal]:
     """The ends of a positive ball as decimals of a few more digits than promised, rounded outward, whatever the exponent."""
-    with precision(_bits(digits + 2 * _SPARE)):
+    with precision(bits_of(digits + 2 * _SPARE)):
         middle, radius, exponent = (int(part) for part in value.mid_rad_10exp(digits + _SPARE))
     return Decimal(f"{middle - radius}E{exponent}"), Decimal(f"{middle + radius}E{exponent}")
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from exactdp.engine.contours import Contours
 from exactdp.engine.payoff import Payoff, delta_threshold
-from exactdp.engine.tilt import needs_complement
+from exactdp.engine.tilt import delta_payoff
 from exactdp.profile import profile
 
 
@@ -63,8 +63,7 @@ def explain(contours: Contours, epsilon: Fraction) -> Explanation:
     """The account of delta(epsilon)."""
     lattice = contours.lattice
     size = abs(epsilon)
-    below = needs_complement(lattice, float(size - lattice.spread / 2))
-    payoff = Payoff.COMPLEMENT if below else Payoff.DELTA
+    payoff = delta_payoff(lattice, size)
     threshold = delta_threshold(lattice, size)
     contour = contours.contour(payoff, contours.rung_of(payoff, threshold))
     sums = contour.evaluate([threshold])
@@ -83,7 +82,7 @@ def explain(contours: Contours, epsilon: Fraction) -> Explanation:
         groups=len(lattice.groups),
         step=lattice.step,
         spread=lattice.spread,
-        quantity=("1 - delta" if below else "delta") + mirrored,
+        quantity=("delta" if payoff is Payoff.DELTA else "1 - delta") + mirrored,
         tilt=plan.tilt,
         nodes=plan.nodes,
         kept=len(plan.kept),

@@ -19,7 +19,7 @@ from exactdp.engine.bracket import Bools, Bracket
 from exactdp.engine.contours import RESORT_TO_BALLS, Contours
 from exactdp.engine.mixture import decisive, log_weights, mix, support
 from exactdp.engine.payoff import Payoff, delta_threshold
-from exactdp.engine.tilt import needs_complement
+from exactdp.engine.tilt import delta_payoff
 from exactdp.errors import AccuracyError
 from exactdp.mechanisms.theta import Floats
 from exactdp.numbers import log_rational, rational, shown
@@ -101,11 +101,9 @@ def _summed(contours: Contours, epsilons: list[Fraction], resort: bool) -> Point
     """The profile by Fourier sums over the whole composition."""
     lattice = contours.lattice
     sizes = [abs(e) for e in epsilons]
-    middle = lattice.spread / 2
     by_payoff: dict[Payoff, list[int]] = {}
     for i, size in enumerate(sizes):
-        kind = Payoff.COMPLEMENT if needs_complement(lattice, float(size - middle)) else Payoff.DELTA
-        by_payoff.setdefault(kind, []).append(i)
+        by_payoff.setdefault(delta_payoff(lattice, size), []).append(i)
     parts = np.empty((7, len(epsilons)))
     for kind, members in by_payoff.items():
         values = contours.evaluate(kind, [delta_threshold(lattice, sizes[i]) for i in members], resort)

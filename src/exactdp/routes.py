@@ -14,16 +14,16 @@ from typing import NamedTuple, Protocol
 from flint import arb
 
 from exactdp import reference
-from exactdp.certified import beta_from_tails, decimals, fraction
+from exactdp.certified import beta_from_tails, bits_of, decimals
 from exactdp.composition import Composition
 from exactdp.engine.ball import BallContour, BallSum
 from exactdp.engine.contours import BALL_NODE_LIMIT, Contours
 from exactdp.engine.lattice import Group, Lattice
 from exactdp.engine.payoff import Payoff, Threshold, delta_threshold, tail_threshold
 from exactdp.engine.plan import log_expected, make_plan
-from exactdp.engine.tilt import Rung, needs_complement, rung, rung_index, short
+from exactdp.engine.tilt import Rung, delta_payoff, rung, rung_index, short
 from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
-from exactdp.mechanisms.theta_ball import ball, precision
+from exactdp.mechanisms.theta_ball import ball, fraction, precision
 from exactdp.strict_json import LARGEST_EXPONENT
 
 QUANTITY = {"epsilon": "delta", "delta": "epsilon", "alpha": "beta"}
@@ -89,12 +89,10 @@ class EngineRoute:
     def delta(self, epsilon: Fraction, digits: int) -> arb:
         """delta(epsilon); it or its complement has at least `digits` correct digits."""
         size = abs(epsilon)
-        below = needs_complement(self.lattice, float(size - self.lattice.spread / 2))
-        direct = self._enclose(
-            Payoff.COMPLEMENT if below else Payoff.DELTA, delta_threshold(self.lattice, size), digits
-        )
+        payoff = delta_payoff(self.lattice, size)
+        direct = self._enclose(payoff, delta_threshold(self.lattice, size), digits)
         with precision(bits_of(digits)):
-            value = 1 - direct if below else direct
+            value = direct if payoff is Payoff.DELTA else 1 - direct
             return value if epsilon >= 0 else -ball(epsilon).expm1() + ball(epsilon).exp() * value
 
     def tails(self, steps: list[int], digits: int) -> list[arb]:
@@ -234,8 +232,3 @@ def lattice_of(composition: Composition) -> Lattice:
             "The losses of this composition have no common step above 1e-100. Round the noise to fewer digits."
         )
     return lattice
-
-
-def bits_of(digits: int) -> int:
-    """Working precision for so many decimal digits."""
-    return math.ceil(digits * math.log2(10)) + 64

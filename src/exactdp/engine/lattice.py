@@ -15,7 +15,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.mechanisms.theta import Floats, log_theta_ratio, theta_ratio_error, tilted_mean_variance
-from exactdp.mechanisms.theta_ball import log_theta_ratio_ball, precision
+from exactdp.mechanisms.theta_ball import fraction, log_theta_ratio_ball, precision
 
 
 @dataclass(frozen=True)
@@ -133,5 +133,4 @@ class Lattice:
     def _log_theta_ball(self, tilt: Fraction) -> tuple[Fraction, float]:
         with precision(192):
             total = sum((g.count * log_theta_ratio_ball(g.sensitivity * tilt, g.sigma2) for g in self.groups), arb(0))
-            middle, exponent = total.mid().man_exp()
-            return Fraction(int(middle)) * Fraction(2) ** int(exponent), float(total.rad()) * (1 + 1e-9)
+            return fraction(total.mid()), float(total.rad()) * (1 + 1e-9)

@@ -53,9 +53,13 @@ def _position(lattice: Lattice, index: float) -> float:
     return (FIRST + SPACING * index) / _deviation(lattice)
 
 
-def needs_complement(lattice: Lattice, x: float) -> bool:
-    """Whether 1 - delta is the better unknown: x well below 0, where delta is near 1. Heuristic: affects accuracy only."""
-    return x < -_complement_from(lattice)
+def delta_payoff(lattice: Lattice, epsilon: Fraction) -> Payoff:
+    """Whether delta or 1 - delta is summed at epsilon >= 0: the latter well below R/2, where delta is near 1.
+
+    Heuristic: affects accuracy only.
+    """
+    below = float(epsilon - lattice.half_spread) < -_complement_from(lattice)
+    return Payoff.COMPLEMENT if below else Payoff.DELTA
 
 
 def _complement_from(lattice: Lattice) -> float:

@@ -33,6 +33,12 @@ def ball(value: Fraction | int) -> arb:
     return arb(fmpq(value.numerator, value.denominator))
 
 
+def fraction(value: arb) -> Fraction:
+    """The exact value of a ball of radius 0."""
+    mantissa, exponent = value.man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
 def log_theta_ratio_ball(c: Fraction, s: Fraction) -> arb:
     """log(theta(c; s) / theta(0; s)) as a ball: theta(c; s) / sqrt(2 pi s) is Jacobi's theta_3(c | 2 pi i s)."""
     tau = acb(0, 2 * arb.pi() * ball(s))
