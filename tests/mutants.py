@@ -31,8 +31,8 @@ MUTANTS = [
     (
         "dropped nodes weakened",
         "engine/sieve.py",
-        "np.array(masses) - budgets)) + 1e-9",
-        "np.array(masses) - budgets)) - 0.0101",
+        "period, corners) - budgets)) + 1e-9",
+        "period, corners) - budgets)) - 0.0101",
     ),
     ("dropped nodes left out, float64", "engine/float64.py", "self.value + self.dropped +", "self.value +"),
     ("dropped nodes left out below, float64", "engine/float64.py", "self.aliased - self.dropped -", "self.aliased -"),

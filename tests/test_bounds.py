@@ -259,7 +259,7 @@ def test_sieve_finds_every_node_within_budget() -> None:
 
 
 def test_budget_of_an_edge_belongs_to_the_band_below() -> None:
-    bands = Bands(np.array([-1.0, 10.0, 20.0]), np.array([5.0, 3.0]), 0.0)
+    bands = Bands(np.array([-1.0, 10.0, 20.0]), np.array([5.0, 3.0]), 0.0, 0.0)
     assert bands.at(np.array([0, 10, 11, 20])).tolist() == [5.0, 5.0, 3.0, 3.0]
 
 

@@ -21,7 +21,7 @@ Number: TypeAlias = "int | float | str | Fraction | Decimal | np.integer | np.fl
 
 _LARGEST_EXPONENT = 100_000
 _LONGEST_TEXT = 4_000
-_EXPONENT = re.compile(r"[eE]([+-]?\d[\d_]*)$")
+_EXPONENT = re.compile(r"[eE]([+-]?[0-9]+(?:_[0-9]+)*)$")
 
 
 def shown(value: object) -> str:
@@ -62,6 +62,8 @@ def rational(value: object, name: str) -> Fraction:
 def _parse(text: str, name: str) -> Fraction:
     if len(text) > _LONGEST_TEXT:
         raise InvalidInputError(f"{name} must have at most {_LONGEST_TEXT} characters. Found {len(text)} of them.")
+    if not text.isascii():
+        raise InvalidInputError(f"{name} must be written in ASCII characters. Found {shown(text)!r}.")
     exponent = _EXPONENT.search(text)
     if exponent and abs(int(exponent.group(1))) > _LARGEST_EXPONENT:
         raise InvalidInputError(

@@ -9,6 +9,7 @@ epsilon(delta) is the infimum of all real epsilon with delta(epsilon) <= delta, 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -16,7 +17,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from exactdp.engine.bracket import Bools, Bracket
-from exactdp.engine.contours import RESORT_TO_BALLS, Contours
+from exactdp.engine.contours import RESORT_TO_BALLS, Contours, Values
 from exactdp.engine.mixture import decisive, log_weights, mix, support
 from exactdp.engine.payoff import Payoff, delta_threshold
 from exactdp.engine.tilt import delta_payoff
@@ -48,16 +49,17 @@ def profile(contours: Contours, epsilons: list[Fraction], resort: bool = True, b
     point = _summed(contours, epsilons, resort=False)
     if not resort:
         return point
-    for i in np.flatnonzero(_is_wide(point)):
+    for i in np.flatnonzero(is_wide(point)):
         better = _conditioned(contours, epsilons[i], bool(point.delta.upper_floats()[i] < 0.5))
-        if balls and (better is None or _is_wide(better)[0]):
+        if balls and (better is None or is_wide(better)[0]):
             better = _summed(contours, [epsilons[i]], resort=True)
         if better is not None:
-            _replace(point, [int(i)], better)
+            replace(point, [int(i)], better)
     return point
 
 
-def _is_wide(point: Point) -> Bools:
+def is_wide(point: Point) -> Bools:
+    """Where the bounds of delta or of 1 - delta are too wide to be returned without another try."""
     result: Bools = point.delta.is_wide(RESORT_TO_BALLS) | point.rest.is_wide(RESORT_TO_BALLS)
     return result
 
@@ -76,7 +78,7 @@ def _conditioned(contours: Contours, epsilon: Fraction, small: bool) -> Point | 
     part = point.delta if small else point.rest
     again = decisive(split, xs, part.log_lower(), part.log_upper(), RESORT_TO_BALLS)
     if again:
-        _replace(point, again, profile(rest, [inner[i] for i in again]))
+        replace(point, again, profile(rest, [inner[i] for i in again]))
         part = point.delta if small else point.rest
     mixed = mix(split, xs, part.log_lower(), part.log_upper(), rising=small)
     if not math.isfinite(mixed[2]):
@@ -87,7 +89,7 @@ def _conditioned(contours: Contours, epsilon: Fraction, small: bool) -> Point | 
     return Point(delta, other, np.array([float(density)]))
 
 
-def _replace(point: Point, places: list[int], better: Point) -> None:
+def replace(point: Point, places: list[int], better: Point) -> None:
     """Put the values of `better` into the given places of `point`."""
     for new, old in zip(_rows(better), _rows(point), strict=True):
         old[places] = new
@@ -100,13 +102,23 @@ def _rows(point: Point) -> tuple[Floats, ...]:
 def _summed(contours: Contours, epsilons: list[Fraction], resort: bool) -> Point:
     """The profile by Fourier sums over the whole composition."""
     lattice = contours.lattice
-    sizes = [abs(e) for e in epsilons]
+
+    def evaluate(kind: Payoff, places: list[int]) -> Values:
+        return contours.evaluate(kind, [delta_threshold(lattice, abs(epsilons[i])) for i in places], resort)
+
+    return point_of_sums(epsilons, [delta_payoff(lattice, abs(e)) for e in epsilons], evaluate)
+
+
+def point_of_sums(
+    epsilons: list[Fraction], kinds: list[Payoff], evaluate: Callable[[Payoff, list[int]], Values]
+) -> Point:
+    """The profile from Fourier sums at |epsilon|: `evaluate` gives delta or 1 - delta, as `kinds` says, at given places."""
     by_payoff: dict[Payoff, list[int]] = {}
-    for i, size in enumerate(sizes):
-        by_payoff.setdefault(delta_payoff(lattice, size), []).append(i)
+    for i, kind in enumerate(kinds):
+        by_payoff.setdefault(kind, []).append(i)
     parts = np.empty((7, len(epsilons)))
     for kind, members in by_payoff.items():
-        values = contours.evaluate(kind, [delta_threshold(lattice, sizes[i]) for i in members], resort)
+        values = evaluate(kind, members)
         direct, other = values.bracket, values.bracket.one_minus()
         delta, rest = (direct, other) if kind is Payoff.DELTA else (other, direct)
         density = np.log(np.abs(values.log_slope) * direct.upper + 1e-300) + direct.log_scale
@@ -187,7 +199,7 @@ class _Search:
 
     def _proved(self, ends: list[float], balls: bool = True) -> tuple[list[bool], list[bool]]:
         """For each double: is delta(e) >= delta proved, and is delta(e) <= delta proved, in both readings of e?"""
-        readings = [_readings(e) for e in ends]
+        readings = [both_readings(e) for e in ends]
         point = profile(self._contours, [r for pair in readings for r in pair], balls=balls)
         bracket = point.delta if self._small else point.rest
         low, high = bracket.log_lower().reshape(-1, 2), bracket.log_upper().reshape(-1, 2)
@@ -240,7 +252,7 @@ class _Search:
         return low - 1e-9 * (1e-300 + abs(low)), high * (1 + 1e-9)
 
 
-def _readings(epsilon: float) -> tuple[Fraction, Fraction]:
+def both_readings(epsilon: float) -> tuple[Fraction, Fraction]:
     """A double as the binary number it is and as the decimal it prints as."""
     return Fraction(epsilon), rational(epsilon, "epsilon")
 

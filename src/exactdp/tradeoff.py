@@ -25,6 +25,7 @@ from scipy.special import ndtri_exp
 
 from exactdp.engine.bracket import Bracket
 from exactdp.engine.contours import RESORT_TO_BALLS, Contours
+from exactdp.engine.lattice import Lattice
 from exactdp.engine.mixture import decisive, mix, support
 from exactdp.engine.payoff import Payoff, tail_threshold
 from exactdp.errors import AccuracyError
@@ -47,7 +48,7 @@ class TradeOffCurve:
 
 
 @dataclass(frozen=True)
-class _Tail:
+class Tail:
     """P(S >= h t) as logarithmic bounds, and the same for its complement."""
 
     low: float
@@ -56,9 +57,9 @@ class _Tail:
     rest_high: float
 
 
-def _tails(contours: Contours, steps: list[int], resort: bool = True) -> list[_Tail]:
+def tails_at(contours: Contours, steps: list[int], resort: bool = True) -> list[Tail]:
     """Certified tails at lattice points of either sign; at t <= 0 through P(S >= h t) = 1 - P(S >= h (1 - t))."""
-    positive = [t if t > 0 else 1 - t for t in steps]
+    positive = [upper_side(t) for t in steps]
     bracket = contours.evaluate(Payoff.TAIL, [tail_threshold(t) for t in positive], resort=False).bracket
     if resort:
         for place in np.flatnonzero(bracket.is_wide(RESORT_TO_BALLS)):
@@ -71,6 +72,16 @@ def _tails(contours: Contours, steps: list[int], resort: bool = True) -> list[_T
                 better.lower[0],
                 better.upper[0],
             )
+    return tails_of_bracket(steps, bracket)
+
+
+def upper_side(step: int) -> int:
+    """The lattice point at which the tail of `step` is evaluated: P(S >= h t) = 1 - P(S >= h (1 - t)) for t <= 0."""
+    return step if step > 0 else 1 - step
+
+
+def tails_of_bracket(steps: list[int], bracket: Bracket) -> list[Tail]:
+    """The tails at lattice points of either sign from the values at their upper sides."""
     other = bracket.one_minus()
     lows, highs = bracket.log_lower(), bracket.log_upper()
     rest_lows, rest_highs = other.log_lower(), other.log_upper()
@@ -78,7 +89,7 @@ def _tails(contours: Contours, steps: list[int], resort: bool = True) -> list[_T
     for i, step in enumerate(steps):
         own = (float(lows[i]), float(highs[i]))
         rest = (float(rest_lows[i]), float(rest_highs[i]))
-        result.append(_Tail(*own, *rest) if step > 0 else _Tail(*rest, *own))
+        result.append(Tail(*own, *rest) if step > 0 else Tail(*rest, *own))
     return result
 
 
@@ -92,11 +103,11 @@ def _conditioned(contours: Contours, t: int) -> Bracket | None:
     if not xs:
         return None
     points = [math.ceil((y - split.one.weight * x) / rest.lattice.step) for x in xs]
-    inner = _tails(rest, points, resort=False)
+    inner = tails_at(rest, points, resort=False)
     lows, highs = np.array([i.low for i in inner]), np.array([i.high for i in inner])
     again = decisive(split, xs, lows, highs, RESORT_TO_BALLS)
     if again:
-        better = _tails(rest, [points[i] for i in again])
+        better = tails_at(rest, [points[i] for i in again])
         lows[again], highs[again] = [b.low for b in better], [b.high for b in better]
     mixed = mix(split, xs, lows, highs, rising=True)
     return Bracket(*(np.array([value]) for value in mixed)) if math.isfinite(mixed[2]) else None
@@ -104,11 +115,16 @@ def _conditioned(contours: Contours, t: int) -> Bracket | None:
 
 def beta_bracket(contours: Contours, alpha: Fraction) -> tuple[float, float]:
     """Two doubles with lower <= beta(alpha) <= upper, for 0 < alpha < 1."""
-    lattice, side = contours.lattice, _Side(alpha)
-    tails = surrounding_vertices(
-        find_edge(contours, alpha), lambda steps: _tails(contours, steps), side.alpha_at_least, side.alpha_at_most
-    )
-    betas = dict(zip(tails, _tails(contours, [lattice.spread_steps + 1 - t for t in tails]), strict=True))
+    return beta_at_edge(contours.lattice, alpha, find_edge(contours, alpha), lambda steps: tails_at(contours, steps))
+
+
+def beta_at_edge(
+    lattice: Lattice, alpha: Fraction, near: int, tails_at: Callable[[list[int]], list[Tail]]
+) -> tuple[float, float]:
+    """The bounds of beta(alpha) from certified tails, searched from edge `near`, which only affects speed."""
+    side = _Side(alpha)
+    tails = surrounding_vertices(near, tails_at, side.alpha_at_least, side.alpha_at_most)
+    betas = dict(zip(tails, tails_at([lattice.spread_steps + 1 - t for t in tails]), strict=True))
 
     def line(vertex: int, edge: int) -> tuple[float, float]:
         return side.line(betas[vertex], tails[vertex], float(lattice.step * edge - lattice.spread / 2))
@@ -183,19 +199,19 @@ class _Side:
         self.log = log_rational(alpha if self.small else 1 - alpha)
         self.error = _SLACK * (1 + abs(self.log))
 
-    def alpha_at_least(self, tail: _Tail) -> bool:
+    def alpha_at_least(self, tail: Tail) -> bool:
         """Proved: alpha_t >= alpha."""
         if self.small:
             return tail.low >= self.log + self.error
         return tail.rest_high <= self.log - self.error
 
-    def alpha_at_most(self, tail: _Tail) -> bool:
+    def alpha_at_most(self, tail: Tail) -> bool:
         """Proved: alpha_t <= alpha."""
         if self.small:
             return tail.high <= self.log - self.error
         return tail.rest_low >= self.log + self.error
 
-    def line(self, beta: _Tail, tail: _Tail, log_slope: float) -> tuple[float, float]:
+    def line(self, beta: Tail, tail: Tail, log_slope: float) -> tuple[float, float]:
         """Bounds of beta_t + e^{log_slope} (alpha_t - alpha), the line through vertex t."""
         low, high = (tail.low, tail.high) if self.small else (tail.rest_low, tail.rest_high)
         sign = 1.0 if self.small else -1.0
@@ -260,8 +276,8 @@ def tradeoff_curve(contours: Contours, num: int) -> TradeOffCurve:
     if len(steps) > 2:  # the vertex in the middle, where alpha and beta are alike, is always there
         steps.remove(min(steps, key=lambda t: abs(2 * t - lattice.spread_steps - 1)))
     ordered = sorted(steps | {(lattice.spread_steps + 1) // 2})
-    alphas = [_exp(a.low) for a in _tails(contours, ordered, resort=False)]
-    betas = [_exp(b.low) for b in _tails(contours, [lattice.spread_steps + 1 - t for t in ordered], resort=False)]
+    alphas = [_exp(a.low) for a in tails_at(contours, ordered, resort=False)]
+    betas = [_exp(b.low) for b in tails_at(contours, [lattice.spread_steps + 1 - t for t in ordered], resort=False)]
     inside = [
         (min(max(a, 5e-324), 1 - 2.0**-53), min(b, 1 - 2.0**-53))
         for a, b in zip(alphas, betas, strict=True)

@@ -7,6 +7,7 @@ rational w_i the support of S is exactly `step * Z` with step = gcd(w_i) (Bezout
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -32,17 +33,24 @@ class Group:
         return self.sensitivity / self.sigma2
 
 
+def common_step(lengths: Iterable[Fraction]) -> Fraction:
+    """The greatest common divisor of positive fractions."""
+    parts = [(x.numerator, x.denominator) for x in lengths]
+    return Fraction(math.gcd(*(top for top, _ in parts)), math.lcm(*(bottom for _, bottom in parts)))
+
+
 @dataclass(frozen=True)
 class Lattice:
     """The groups of a composition with everything about them that does not depend on the question asked."""
 
     groups: tuple[Group, ...]
+    unit: Fraction | None = None
+    """A divisor of the step to be used in its place: S lives on every finer lattice as well."""
 
     @cached_property
     def step(self) -> Fraction:
-        """h, the greatest common divisor of the weights."""
-        weights = [g.weight for g in self.groups]
-        return Fraction(math.gcd(*(w.numerator for w in weights)), math.lcm(*(w.denominator for w in weights)))
+        """h, the greatest common divisor of the weights, unless a unit is given."""
+        return common_step(g.weight for g in self.groups) if self.unit is None else self.unit
 
     @cached_property
     def strides(self) -> tuple[int, ...]:

@@ -48,8 +48,9 @@ def log_moments(lattice: Lattice, lam: float, kept: Ints, nodes: int) -> tuple[F
     fall = np.where(gaussian, 0.5 * lattice.counts * lattice.sigma2, 0.0)
     turn = np.where(gaussian, lattice.counts * centres, 0.0)
     size = np.abs(v)
-    real, imag = -(fall @ (v * v)), turn @ v
-    parts = np.abs(turn) @ size - real
+    # sums in a fixed order, group after group: a matrix product may add in an order that depends on the number of threads
+    real, imag = -np.sum(fall[:, None] * (v * v), axis=0), np.sum(turn[:, None] * v, axis=0)
+    parts = np.sum(np.abs(turn)[:, None] * size, axis=0) - real
     error = 8 * UNIT * parts
     largest = size.max(axis=1)
     left_out = theta_left_out(lattice.sigma2, lattice.counts, largest)

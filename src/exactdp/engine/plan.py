@@ -69,9 +69,13 @@ class Plan:
     def log_aliasing(self, steps: list[int]) -> Floats:
         """Logarithm of an upper bound of the aliased terms, in units of exp(K(tilt) - tilt x0). This inequality is the
         guarantee (Theorem 2)."""
-        top, bottom = self.lattice.spread_steps * self.tilt.numerator, self.tilt.denominator
-        offsets = np.array([(top - t * bottom) / bottom for t in steps]) * self.lattice.h  # R tilt - h t, rounded twice
+        offsets = np.array([self.offset(t) for t in steps])
         return log_aliasing(self.lattice, self.payoff, self.lam, float(self.period), offsets, self.theta_at_tilt)
+
+    def offset(self, steps: int) -> float:
+        """R tilt - h steps, rounded twice."""
+        top, bottom = self.lattice.spread_steps * self.tilt.numerator, self.tilt.denominator
+        return (top - steps * bottom) / bottom * self.lattice.h
 
 
 def log_aliasing(
@@ -133,10 +137,10 @@ def make_plan(lattice: Lattice, where: Rung, log_aim: float | None = None) -> Pl
     if log_aim is None:
         log_aim = log_expected(lattice, where) + math.log(TOLERANCE)
     theta = lattice.log_theta(where.tilt)
-    nodes = _choose_nodes(lattice, where, log_aim, theta)
+    nodes = choose_nodes(lattice, where, log_aim, theta)
     bounds = peak_bounds(lattice, lam)
     corners = transform_corners(where.payoff, lam, h)
-    peak = _typical_transform(where.payoff, lam, h)
+    peak = typical_transform(where.payoff, lam, h)
     bands = make_bands(nodes, nodes * h, corners, bounds.slack, log_aim - math.log(peak))
     try:
         kept = sieve(lattice.strides, bounds.strengths, nodes, bands)
@@ -153,10 +157,10 @@ def log_expected(lattice: Lattice, where: Rung) -> float:
     mean, variance = lattice.mean_variance(lam)
     off = max(((x - mean) / math.sqrt(2 * lattice.widest)) ** 2 for x in (where.x_low, where.x_high))
     width = h / max(h, math.sqrt(2 * math.pi * variance))
-    return math.log(_typical_transform(where.payoff, lam, h)) + math.log(width) - off - 0.7
+    return math.log(typical_transform(where.payoff, lam, h)) + math.log(width) - off - 0.7
 
 
-def _typical_transform(payoff: Payoff, lam: float, h: float) -> float:
+def typical_transform(payoff: Payoff, lam: float, h: float) -> float:
     """V(tilt) e^{tilt x0} for a threshold half-way between lattice points. Heuristic: affects accuracy only."""
     half = np.array([0.5 * h])
     a, b = (np.ones(1), np.zeros(1)) if payoff is Payoff.TAIL else (-np.expm1(-half), np.exp(-half) - math.exp(-h))
@@ -182,7 +186,7 @@ def trimmed(plan: Plan) -> Plan:
     return replace(plan, kept=np.sort(plan.kept[order[count:]]), log_dropped=total)
 
 
-def _choose_nodes(lattice: Lattice, where: Rung, log_aim: float, theta: tuple[Fraction, float]) -> int:
+def choose_nodes(lattice: Lattice, where: Rung, log_aim: float, theta: tuple[Fraction, float]) -> int:
     """The number of nodes at which aliasing falls to exp(log_aim). Heuristic: affects speed and accuracy only."""
     lam = float(where.tilt)
     offsets = np.array([lattice.r * lam - x for x in (where.x_low, where.x_high)])

@@ -57,6 +57,7 @@ class Bands:
 
     edges: Floats
     budgets: Floats
+    slack: float
     log_dropped: float
 
     def at(self, k: Floats | Ints) -> Floats:
@@ -64,6 +65,10 @@ class Bands:
         index = np.searchsorted(self.edges, k, side="left") - 1
         result: Floats = self.budgets[np.clip(index, 0, len(self.budgets) - 1)]
         return result
+
+    def log_dropped_on(self, nodes: int, period: float, corners: tuple[float, ...]) -> float:
+        """`log_dropped` for a coarser lattice of the same period, whose nodes are the first ones of these bands."""
+        return _log_dropped(*_clipped(self.edges, self.budgets - self.slack, nodes // 2), nodes, period, corners)
 
 
 def peak_bounds(lattice: Lattice, tilt: float) -> PeakBounds:
@@ -103,19 +108,36 @@ def make_bands(nodes: int, period: float, corners: tuple[float, ...], slack: flo
             edges.append(edge)
         edge *= 2
     edges.append(float(half))
+    masses = _log_masses(edges, nodes, period, corners)
+    share = log_aim - math.log(len(masses))
+    budgets = np.maximum.accumulate(masses[::-1] - share)[::-1]
+    log_dropped = _log_dropped(edges, budgets, nodes, period, corners)
+    edges[0] = -1.0
+    return Bands(np.array(edges), budgets + slack, slack, log_dropped)
+
+
+def _log_masses(edges: list[float], nodes: int, period: float, corners: tuple[float, ...]) -> Floats:
+    """log of (number of nodes / N) times the largest relative size of the transform, for each band (from edges[0] = 0)."""
     masses = []
     for low, high in pairwise(edges):
         omega = (math.floor(low) + 1) * 2 * math.pi / period * (1 - 1e-12)  # the first node of the band
         size = math.prod(min(1.0, c / omega) for c in corners)
         count = 2 * (math.floor(high) - math.floor(low))
-        if nodes % 2 == 0 and high == half:
+        if nodes % 2 == 0 and high == nodes // 2:
             count -= 1  # the node N/2 has no mirror image
         masses.append(math.log(count / nodes * size))
-    share = log_aim - math.log(len(masses))
-    budgets = np.maximum.accumulate(np.array(masses)[::-1] - share)[::-1]
-    log_dropped = float(np.logaddexp.reduce(np.array(masses) - budgets)) + 1e-9
-    edges[0] = -1.0
-    return Bands(np.array(edges), budgets + slack, log_dropped)
+    return np.array(masses)
+
+
+def _log_dropped(edges: list[float], budgets: Floats, nodes: int, period: float, corners: tuple[float, ...]) -> float:
+    """Theorem 3: what the nodes over budget can add up to."""
+    return float(np.logaddexp.reduce(_log_masses(edges, nodes, period, corners) - budgets)) + 1e-9
+
+
+def _clipped(edges: Floats, budgets: Floats, half: int) -> tuple[list[float], Floats]:
+    """The bands up to node `half`, the last one cut there."""
+    inner = [0.0, *(float(e) for e in edges[1:-1] if math.floor(e) < half)]
+    return [*inner, float(half)], budgets[: len(inner)]
 
 
 def sieve(strides: tuple[int, ...], strengths: tuple[float, ...], nodes: int, bands: Bands) -> Ints:
@@ -156,7 +178,7 @@ def _walk(groups: list[tuple[int, float]], nodes: int, last: int, bands: Bands, 
         if total > NODE_LIMIT:
             raise LatticeTooFineError(f"more than {NODE_LIMIT:,} nodes of the Fourier sum matter")
         kept.append(found)
-    return _distinct(np.concatenate(kept))
+    return distinct(np.concatenate(kept))
 
 
 def phases(k: Ints, strides: tuple[int, ...], nodes: int) -> Floats:
@@ -222,10 +244,10 @@ def _candidates(groups: list[tuple[int, float]], nodes: int, last: int, bands: B
         if work > allowance:
             raise LatticeTooFineError(f"more than {allowance:,} partial peaks would have to be examined")
         if count:
-            yield _distinct(_ranges(low, high))
+            yield distinct(ranges(low, high))
 
 
-def _distinct(k: Ints) -> Ints:
+def distinct(k: Ints) -> Ints:
     """Sorted, each value once."""
     ordered = np.sort(k)
     result: Ints = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
@@ -270,7 +292,7 @@ class _Peaks:
         if total > min(allowance, _BATCH_LIMIT):
             raise LatticeTooFineError(f"more than {min(allowance, _BATCH_LIMIT):,} partial peaks at once")
         owner = np.repeat(np.arange(len(first)), np.maximum(final - first + 1, 0))
-        peak = _ranges(first, final) * spacing
+        peak = ranges(first, final) * spacing
         c1, k1 = self.centre[owner], self.curvature[owner]
         together = k1 + curvature
         gap = np.maximum(np.abs(c1 - peak) - 1e-6 - 1e-13 * c1, 0.0)
@@ -282,7 +304,7 @@ class _Peaks:
         )
 
 
-def _ranges(low: Ints, high: Ints) -> Ints:
+def ranges(low: Ints, high: Ints) -> Ints:
     """The integers of all intervals [low, high], one after another (an interval with high < low is empty)."""
     lengths = np.maximum(high - low + 1, 0)
     starts = np.repeat(low - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)

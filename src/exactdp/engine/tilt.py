@@ -49,8 +49,8 @@ def _deviation(lattice: Lattice) -> float:
     return math.sqrt(lattice.widest)
 
 
-def _position(lattice: Lattice, index: float) -> float:
-    return (FIRST + SPACING * index) / _deviation(lattice)
+def _position(lattice: Lattice, index: float, spacing: float) -> float:
+    return (FIRST + spacing * index) / _deviation(lattice)
 
 
 def delta_payoff(lattice: Lattice, epsilon: Fraction) -> Payoff:
@@ -66,11 +66,11 @@ def _complement_from(lattice: Lattice) -> float:
     return FIRST * math.sqrt(lattice.r)
 
 
-def rung(lattice: Lattice, payoff: Payoff, index: int) -> Rung:
+def rung(lattice: Lattice, payoff: Payoff, index: int, spacing: float = SPACING) -> Rung:
     """Rung `index` (from 0) of the payoff's ladder."""
-    low = lattice.mean_variance(_position(lattice, index - 0.5))[0] if index > 0 else -math.inf
-    high = lattice.mean_variance(_position(lattice, index + 0.5))[0]
-    tilt = short(_position(lattice, index))
+    low = lattice.mean_variance(_position(lattice, index - 0.5, spacing))[0] if index > 0 else -math.inf
+    high = lattice.mean_variance(_position(lattice, index + 0.5, spacing))[0]
+    tilt = short(_position(lattice, index, spacing))
     if payoff is not Payoff.COMPLEMENT:
         floor = 0.0 if payoff is Payoff.TAIL else -_complement_from(lattice)
         return Rung(payoff, index, tilt, max(low, floor), high)
@@ -79,14 +79,14 @@ def rung(lattice: Lattice, payoff: Payoff, index: int) -> Rung:
     return Rung(payoff, index, -tilt, max(-high, -lattice.r / 2), min(-low, -_complement_from(lattice)))
 
 
-def rung_index(lattice: Lattice, payoff: Payoff, x: float) -> int:
+def rung_index(lattice: Lattice, payoff: Payoff, x: float, spacing: float = SPACING) -> int:
     """The rung that serves threshold x."""
     target = -x if payoff is Payoff.COMPLEMENT else x
 
     def above(index: int) -> bool:  # does the boundary over this rung lie above the target?
-        return lattice.mean_variance(_position(lattice, index + 0.5))[0] > target
+        return lattice.mean_variance(_position(lattice, index + 0.5, spacing))[0] > target
 
-    guess = max(0, round((target / lattice.r * _deviation(lattice) - FIRST) / SPACING))
+    guess = max(0, round((target / lattice.r * _deviation(lattice) - FIRST) / spacing))
     reach = 1
     while not above(guess + reach):
         reach *= 2
@@ -99,6 +99,6 @@ def rung_index(lattice: Lattice, payoff: Payoff, x: float) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if above(middle) else (middle, high)
     if payoff is Payoff.COMPLEMENT:  # every rung past tilt 1/2 is the same contour: keep the first of them
-        last = max(0, math.ceil((0.5 * _deviation(lattice) - FIRST) / SPACING))
+        last = max(0, math.ceil((0.5 * _deviation(lattice) - FIRST) / spacing))
         high = min(high, last)
     return high
