@@ -129,7 +129,7 @@ def test_an_interruption_exits_with_130(certificate: Path, monkeypatch: pytest.M
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "verify", interrupted)
+    monkeypatch.setattr(cli.claims, "verify", interrupted)
     result = run("verify", str(certificate))
     assert result.exit_code == 130
     assert result.output == ""
@@ -143,15 +143,3 @@ def test_as_a_process(certificate: Path) -> None:
     missing = subprocess.run([*command, "missing.json"], capture_output=True, text=True, check=False)
     assert (missing.returncode, missing.stdout) == (2, "")
     assert missing.stderr.count("\n") == 1
-
-
-def test_census_of_a_release_with_one_path() -> None:
-    result = CliRunner().invoke(cli.app, ["census", "--release", "dhc-units-us", "--delta", "1e-5", "--json"])
-    assert result.exit_code == 0
-    record = json.loads(result.stdout)
-    assert record["pairs"] == 1
-    assert record["epsilon"]["lower"] <= record["epsilon"]["upper"] < record["zcdp_simple"]
-    plain = CliRunner().invoke(cli.app, ["census", "--release", "dhc-units-us"])
-    assert "overall epsilon at delta = 1e-10" in plain.stdout
-    for bad in (["--delta", "2"], ["--delta", "x"], ["--release", "acs"]):
-        assert CliRunner().invoke(cli.app, ["census", *bad]).exit_code == 2

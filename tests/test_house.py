@@ -15,20 +15,27 @@ PACKAGE = ROOT / "src" / "exactdp"
 
 FLOORS = [
     ["errors"],
-    ["numbers"],
+    ["numbers", "files"],
     ["mechanisms.theta", "mechanisms.theta_ball"],
     ["mechanisms.discrete_gaussian"],
     ["reference"],
     ["engine.lattice"],
     ["engine.payoff", "engine.sieve", "engine.tilt", "engine.moments", "engine.plan"],
     ["engine.bracket", "engine.float64", "engine.ball", "engine.mixture", "engine.contours"],
+    ["engine.family"],
     ["profile", "tradeoff", "certified", "explain"],
+    ["families"],
     ["composition"],
-    ["census.spine", "census.releases", "census.overall", "census"],
+    ["coins"],
+    ["conversions"],
+    ["census.spine", "census.releases", "census.budget_design", "census.budget_files"],
+    ["census.workers", "census.overall", "census.study", "census.journal"],
+    ["census.savings", "census.sweeps", "census.summary", "census.tables", "census"],
     ["strict_json"],
     ["routes"],
     ["records"],
-    ["cli"],
+    ["plots"],
+    ["cli.shell", "cli.claims", "cli.designs", "cli.studies", "cli"],
 ]
 """A module imports only from its own floor and from those above it in this list."""
 

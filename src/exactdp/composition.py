@@ -105,12 +105,14 @@ class Composition:
         """Certified bounds of delta(epsilon). In float64 they are less than 1e-11 apart in relative terms; with `digits` (5 to
         1000) they are decimals less than 10^-digits apart in relative terms."""
         if digits is not None:
-            return _each_decimal(epsilon, lambda e, d: certified.delta_decimals(self._contours, e, d), _epsilon, digits)
-        return _each(epsilon, self._delta_floats, _epsilon)
+            return _each_decimal(
+                epsilon, lambda e, d: certified.delta_decimals(self._contours, e, d), read_epsilon, digits
+            )
+        return _each(epsilon, self._delta_floats, read_epsilon)
 
     def log_delta(self, epsilon: Any) -> Any:
         """Natural logarithm of the upper bound of delta(epsilon), also where delta is below the double range."""
-        return _each(epsilon, self._log_delta_floats, _epsilon).upper
+        return _each(epsilon, self._log_delta_floats, read_epsilon).upper
 
     def epsilon(self, delta: Any) -> Any:
         """The least epsilon at this delta, rounded up: a certified upper bound (scalar or array).
@@ -123,8 +125,10 @@ class Composition:
     def epsilon_bounds(self, delta: Any, digits: int | None = None) -> Bounds:
         """Certified bounds of epsilon(delta); with `digits`, decimals less than 10^-digits apart in relative terms."""
         if digits is not None:
-            return _each_decimal(delta, lambda x, d: certified.epsilon_decimals(self._contours, x, d), _delta, digits)
-        return _each(delta, _one_by_one(self._epsilon_floats), _delta)
+            return _each_decimal(
+                delta, lambda x, d: certified.epsilon_decimals(self._contours, x, d), read_delta, digits
+            )
+        return _each(delta, _one_by_one(self._epsilon_floats), read_delta)
 
     def beta(self, alpha: Any) -> Any:
         """Type II error of the best test at type I error alpha, rounded down: a certified lower bound (scalar or array)."""
@@ -133,8 +137,8 @@ class Composition:
     def beta_bounds(self, alpha: Any, digits: int | None = None) -> Bounds:
         """Certified bounds of the trade-off curve at alpha; with `digits`, decimals less than 10^-digits apart."""
         if digits is not None:
-            return _each_decimal(alpha, lambda a, d: certified.beta_decimals(self._contours, a, d), _alpha, digits)
-        return _each(alpha, _one_by_one(self._beta_floats), _alpha)
+            return _each_decimal(alpha, lambda a, d: certified.beta_decimals(self._contours, a, d), read_alpha, digits)
+        return _each(alpha, _one_by_one(self._beta_floats), read_alpha)
 
     def tradeoff(self, num: int = 201) -> TradeOffCurve:
         """A curve of (alpha, beta) for plotting: convex, from (0, 1) to (1, 0), at most `num` points."""
@@ -142,7 +146,7 @@ class Composition:
 
     def explain(self, epsilon: Number) -> Explanation:
         """The plan behind delta(epsilon) and the account of its errors, as an object that prints well."""
-        exact = _epsilon(epsilon)
+        exact = read_epsilon(epsilon)
         if isinstance(exact, float):
             raise InvalidInputError(f"epsilon must be a finite number. Found {epsilon}.")
         return explain(self._contours, exact)
@@ -216,7 +220,8 @@ def _mechanism(value: object) -> DiscreteGaussian:
     return value
 
 
-def _epsilon(value: object) -> Fraction | float:
+def read_epsilon(value: object) -> Fraction | float:
+    """epsilon as given by a user: a number within limits, or an infinity."""
     if (isinstance(value, Decimal) and value.is_infinite()) or (
         isinstance(value, (float, np.floating)) and math.isinf(value)
     ):
@@ -229,14 +234,16 @@ def _epsilon(value: object) -> Fraction | float:
     return result
 
 
-def _delta(value: object) -> Fraction:
+def read_delta(value: object) -> Fraction:
+    """delta as given by a user: a number from 0 on."""
     result = rational(value, "delta")
     if result < 0:
         raise InvalidInputError(f"delta must be at least 0. Found {shown(value)}.")
     return result
 
 
-def _alpha(value: object) -> Fraction:
+def read_alpha(value: object) -> Fraction:
+    """alpha as given by a user: a number from 0 to 1."""
     result = rational(value, "alpha")
     if not 0 <= result <= 1:
         raise InvalidInputError(f"alpha must be between 0 and 1. Found {shown(value)}.")
@@ -244,6 +251,11 @@ def _alpha(value: object) -> Fraction:
 
 
 _Floats = tuple[list[float], list[float]]
+
+
+def each(value: Any, function: Callable[[Any], tuple[float, float]], read: Callable[[object], Any]) -> Bounds:
+    """`function` of a scalar or of every element of an array-like, in its shape, one after the other."""
+    return _each(value, _one_by_one(function), read)
 
 
 def _one_by_one(function: Callable[[Fraction], tuple[float, float]]) -> Callable[[list[Any]], _Floats]:

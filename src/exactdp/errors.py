@@ -3,7 +3,8 @@
 ExactDPError
 ├── InvalidInputError (also a ValueError)   a value was wrong; the text names it and the remedy
 ├── LatticeTooFineError                     the sum's lattice is too fine for the sieve
-└── AccuracyError                           a bound exists but not at the accuracy that was asked for
+├── AccuracyError                           a bound exists but not at the accuracy that was asked for
+└── MissingExtraError                       an optional dependency is not installed
 """
 
 from __future__ import annotations
@@ -23,3 +24,10 @@ class LatticeTooFineError(ExactDPError):
 
 class AccuracyError(ExactDPError):
     """The accuracy asked for was not reached within the limits of the method."""
+
+
+class MissingExtraError(ExactDPError):
+    """An optional dependency is not installed; the message names the command that installs it."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an optional dependency. Install it with: pip install 'exactdp[{extra}]'.")

@@ -13,13 +13,11 @@ Plans are part of the format: a change of the engine's plans needs a new VERSION
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
 import os
 import platform
-import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -36,6 +34,7 @@ import exactdp
 from exactdp import reference
 from exactdp.composition import Composition
 from exactdp.errors import ExactDPError, InvalidInputError
+from exactdp.files import write_text
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.numbers import Number, rational, shown, whole
 from exactdp.routes import QUANTITY, EngineRoute, Evaluation, PublishedRoute, compare, lattice_of, prove
@@ -130,17 +129,7 @@ class Certificate:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the record, all of it or nothing."""
-        target = Path(path)
-        part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-        try:
-            with part.open("x", encoding="utf-8") as file:
-                file.write(self.to_json())
-            part.replace(target)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(target)) from None
-        finally:
-            with contextlib.suppress(OSError):
-                part.unlink(missing_ok=True)
+        write_text(path, self.to_json())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Certificate:

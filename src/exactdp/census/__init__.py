@@ -5,8 +5,24 @@
 Fraction(24811, 5000)
 """
 
-from exactdp.census.overall import PairEpsilon, pair_epsilons
+from exactdp.census.budget_files import budget_toml, read_budget
 from exactdp.census.releases import Allocation, Release, release, release_names
+from exactdp.census.savings import Saving, full_path, level_saving, overall_saving
 from exactdp.census.spine import bypass
+from exactdp.census.study import PairResult, Study
 
-__all__ = ["Allocation", "PairEpsilon", "Release", "bypass", "pair_epsilons", "release", "release_names"]
+__all__ = [
+    "Allocation",
+    "PairResult",
+    "Release",
+    "Saving",
+    "Study",
+    "budget_toml",
+    "bypass",
+    "full_path",
+    "level_saving",
+    "overall_saving",
+    "read_budget",
+    "release",
+    "release_names",
+]

@@ -1,28 +1,203 @@
-"""The overall guarantee of a release: the worst of all pairs of directed paths."""
+"""The overall guarantee over all pairs: the largest delta and epsilon, the lower convex envelope of the trade-off curves.
+
+Parallel composition: the release as a whole is (epsilon, delta)-DP exactly when every pair is, and f-DP for the lower convex
+envelope f of the least of the pairs' curves. Envelopes are computed in the dual: the envelope's conjugate is the largest
+of the conjugates, that is, f(alpha) = max over slopes s of min over pairs and vertices of beta + s (alpha_vertex - alpha). So
+every slope gives a proven lower bound, and every chord between two vertices a proven upper bound; the search makes them meet
+(docs/theory/engine.md, Theorem 9).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
-from exactdp.census.releases import Release
-from exactdp.numbers import Number
+import numpy as np
+from scipy.special import ndtri_exp
+
+from exactdp.engine.contours import ACCURACY
+from exactdp.families import Pairs, Question
+from exactdp.numbers import log_rational
+from exactdp.profile import Point, both_readings, epsilon_bracket, gaussian_epsilon
+from exactdp.tradeoff import TradeOffCurve, lower_hull
+
+_SLACK = 2.0**-47
+_SEARCH_STEPS = 100
 
 
 @dataclass(frozen=True)
-class PairEpsilon:
-    """Certified bounds of epsilon(delta) of one pair."""
+class Overall:
+    """The worst over all pairs of a family, for any argument."""
 
-    pair: tuple[int, int]
-    lower: float
-    upper: float
+    pairs: Pairs
+
+    @property
+    def _all(self) -> range:
+        return range(len(self.pairs.family.pairs))
+
+    def point(self, epsilon: Fraction) -> Point:
+        """delta(epsilon) and 1 - delta(epsilon) of every pair."""
+        return self.pairs.profile([Question(p, epsilon) for p in self._all])
+
+    def delta(self, epsilon: Fraction) -> tuple[float, float]:
+        """Bounds of the largest delta(epsilon)."""
+        delta = self.point(epsilon).delta
+        return float(delta.lower_floats().max()), float(min(delta.upper_floats().max(), 1.0))
+
+    def log_delta(self, epsilon: Fraction) -> float:
+        """Upper bound of the logarithm of the largest delta(epsilon)."""
+        return min(float(self.point(epsilon).delta.log_upper().max()), 0.0)
+
+    def epsilon(self, delta: Fraction) -> tuple[float, float]:
+        """Bounds of the largest epsilon(delta), 0 < delta < 1.
+
+        The epsilon of one pair is a lower bound. A pair whose delta there is proved to be at most the given one cannot have
+        a larger epsilon; the others are asked themselves, the most suspicious first.
+        """
+        small = delta <= Fraction(1, 2)
+        target = log_rational(delta if small else 1 - delta)
+        error = _SLACK * (1 + abs(target))
+        guess = gaussian_epsilon(self.pairs.family.typical[0].r, delta)
+        suspects = dict.fromkeys(self._all, True)
+        lower, upper = -math.inf, -math.inf
+        at = guess
+        while suspects:
+            point = self.point(min(both_readings(at)))  # delta is largest at the smaller reading
+            bounds = point.delta.log_upper() if small else -point.rest.log_lower()
+            limit = target - error if small else -(target + error)
+            worst = max(suspects, key=lambda p: bounds[p])
+            if upper > -math.inf:
+                suspects = {p: True for p in suspects if bounds[p] > limit}
+                if worst not in suspects:
+                    break
+            low, high = epsilon_bracket(self.pairs.contours(worst), delta)
+            suspects.pop(worst)
+            lower, upper = max(lower, low), max(upper, high)
+            at = upper
+        return lower, upper
+
+    def beta(self, alpha: Fraction) -> tuple[float, float]:
+        """Bounds of the lower convex envelope of all trade-off curves at alpha, 0 < alpha < 1."""
+        return _Envelope(self, alpha).bounds()
+
+    def curve(self, num: int) -> TradeOffCurve:
+        """At most `num` points on or below the envelope, convex, from (0, 1) to (1, 0)."""
+        spread = self.pairs.family.typical[0].r
+        reach = 7.1 * math.sqrt(spread)
+        losses = np.linspace(-spread / 2 - reach, spread / 2 + reach, max(num, 41))
+        rests = [float(self.point(Fraction(e)).rest.lower_floats().min()) for e in losses.tolist()]
+        alphas = [float(a) for a in 0.5 * (1 + np.tanh(np.linspace(-12, 12, num - 2)))]
+        slopes = np.exp(losses)
+        betas = [float(np.max(np.array(rests) - slopes * a * (1 + 1e-14))) for a in alphas]
+        inside = [(a, min(b, 1 - 2.0**-53)) for a, b in zip(alphas, betas, strict=True) if b >= 0 and 0 < a < 1]
+        hull = lower_hull([(0.0, 1.0), *inside, (1.0, 0.0)])
+        return TradeOffCurve(np.array([p[0] for p in hull]), np.array([p[1] for p in hull]))
 
 
-def pair_epsilons(release: Release, delta: Number) -> Iterator[PairEpsilon]:
-    """epsilon(delta) of every pair, one after the other.
+@dataclass(frozen=True)
+class _Vertex:
+    """A point on or above the envelope: u stands for alpha, or for 1 - alpha where alpha is above 1/2."""
 
-    Parallel composition: the release satisfies (epsilon, delta)-DP exactly for epsilon from the largest of them on.
-    """
-    for pair in release.pairs:
-        lower, upper = release.pair(*pair).epsilon_bounds(delta)
-        yield PairEpsilon(pair, lower, upper)
+    u: float
+    beta: float
+    pair: int
+    step: int
+
+
+class _Envelope:
+    """The search for the slope at which lower and upper bound meet."""
+
+    def __init__(self, overall: Overall, alpha: Fraction) -> None:
+        self._overall = overall
+        self._alpha = alpha
+        self._small = alpha <= Fraction(1, 2)
+        self._u = float(alpha if self._small else 1 - alpha)
+        self._log_u = log_rational(alpha if self._small else 1 - alpha)
+        self._log_alpha = log_rational(alpha)
+        # the last resort in both directions: the corners of the unit square
+        self._left = _Vertex(0.0 if self._small else 1.0, 1.0, -1, 0)
+        self._right = _Vertex(1.0 if self._small else 0.0, 0.0, -1, 0)
+        self._lower = 0.0
+
+    def bounds(self) -> tuple[float, float]:
+        lattice = self._overall.pairs.family.typical[0]
+        deviation = math.sqrt(lattice.r)
+        quantile = -float(ndtri_exp(self._log_u)) * (1 if self._small else -1)
+        start = quantile * deviation - lattice.r / 2
+        reach = max(4 * lattice.h, 1e-6 * deviation)
+        epsilon = Fraction(start)
+        for _ in range(_SEARCH_STEPS):
+            fresh = self._look(epsilon)
+            if self._upper() - self._lower <= ACCURACY / 4 * self._upper():
+                break
+            if self._left.pair < 0 or self._right.pair < 0:  # one side is still a corner: go there, further each time
+                epsilon = Fraction(start + reach if self._left.pair < 0 else start - reach)
+                reach = min(8 * reach, 50 * deviation + lattice.r)
+            elif fresh:
+                epsilon = self._between()
+            else:
+                break
+        return max(self._lower, 0.0), min(self._upper(), 1.0)
+
+    def _look(self, epsilon: Fraction) -> bool:
+        """Improve the bounds by the line of slope e^epsilon and the vertex it touches; False if that brings nothing new."""
+        pairs = self._overall.pairs
+        point = self._overall.point(abs(epsilon))
+        worst = int(np.argmin(point.rest.log_lower()) if epsilon >= 0 else np.argmax(point.delta.log_upper()))
+        before = self._lower
+        self._lower = max(self._lower, self._line(point, epsilon))
+        lattice = pairs.family.typical[pairs.family.step_of[1][worst]]
+        step = math.ceil((epsilon + lattice.half_spread) / lattice.step)
+        known = {(v.pair, v.step) for v in (self._left, self._right)}
+        fresh = False
+        for t in {step, step + 1} if (epsilon + lattice.half_spread) / lattice.step == step else {step}:
+            if (worst, t) not in known:
+                self._take(worst, t, lattice.spread_steps)
+                fresh = True
+        return fresh or self._lower > before
+
+    def _take(self, pair: int, step: int, total: int) -> None:
+        """Put a vertex on its side of alpha if it is nearer than the one there."""
+        alpha, beta = self._overall.pairs.tails([(pair, step), (pair, total + 1 - step)])
+        # upwards and to the right, both of which stay above the envelope
+        log = alpha.high if self._small else alpha.rest_low
+        u = math.exp(log) * (1 + _SLACK) if self._small else math.exp(log) * (1 - _SLACK)
+        vertex = _Vertex(u, math.exp(beta.high) * (1 + _SLACK), pair, step)
+        on_right = u >= self._u if self._small else u <= self._u
+        self._left, self._right = (self._left, vertex) if on_right else (vertex, self._right)
+
+    def _line(self, point: Point, epsilon: Fraction) -> float:
+        """min over pairs of 1 - delta(epsilon), less e^epsilon alpha: below the envelope (weak duality).
+
+        `point` is taken at |epsilon|; for negative epsilon, 1 - delta(epsilon) = e^epsilon (1 - delta(-epsilon)).
+        """
+        e = float(epsilon)
+        slack = _SLACK * (1 + abs(e))
+        if epsilon >= 0:
+            rest = float(point.rest.lower_floats().min())
+            return rest - math.exp(min(e + self._log_alpha, 700.0)) * (1 + slack) - slack * rest
+        gap, delta = float(1 - self._alpha), float(point.delta.upper_floats().max())
+        return math.exp(e) * ((gap - delta) - slack * (gap + delta))
+
+    def _between(self) -> Fraction:
+        """The logarithm of the slope of the chord between the two vertices, exact where it is an edge of one pair's curve."""
+        left, right = self._left, self._right
+        if left.pair == right.pair and left.step == right.step + 1:
+            family = self._overall.pairs.family
+            lattice = family.typical[family.step_of[1][left.pair]]
+            exact: Fraction = lattice.step * right.step - lattice.half_spread
+            return exact
+        gap = abs(right.u - left.u)
+        return Fraction(math.log(max(left.beta - right.beta, 5e-324)) - math.log(max(gap, 5e-324)))
+
+    def _upper(self) -> float:
+        """The chord between the two vertices at alpha."""
+        left, right = self._left, self._right
+        gap = abs(right.u - left.u)
+        if gap == 0:
+            return max(left.beta, right.beta)
+        share = min(max(abs(right.u - self._u) / gap, 0.0), 1.0)
+        rise = max(left.beta - right.beta, 0.0)
+        # u itself is rounded, which moves the chord by its slope times that
+        return (right.beta + rise * share) * (1 + _SLACK) + rise / gap * self._u * _SLACK

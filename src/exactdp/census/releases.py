@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from importlib import resources
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from exactdp.census.spine import Table, bypass
 from exactdp.composition import Composition
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.numbers import Number, positive
+
+if TYPE_CHECKING:
+    from exactdp.census.study import Study
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,46 @@ class Release:
         return MappingProxyType(
             {number: Allocation(number, levels, bypass(self.table, levels)) for number, levels in self.bypassed.items()}
         )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the budget and of the bypassed levels, the same on every machine."""
+        rows = [[level, query, str(rho)] for level, queries in self.table.items() for query, rho in queries.items()]
+        text = json.dumps([rows, [[n, list(levels)] for n, levels in sorted(self.bypassed.items())]])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def rho(self) -> Fraction:
+        """The total budget of a path, the same for all of them; also zCDP's rho of a pair."""
+        return sum((rho for queries in self.table.values() for rho in queries.values()), Fraction(0))
+
+    def scaled(self, factor: Number) -> Release:
+        """The same design with every noise parameter sigma2 multiplied by `factor`."""
+        by = positive(factor, "factor")
+        table = {level: {query: rho / by for query, rho in queries.items()} for level, queries in self.table.items()}
+        return replace(self, table=table)
+
+    def account(
+        self,
+        epsilons: Iterable[Number] | None = None,
+        deltas: Iterable[Number] | None = None,
+        alphas: Iterable[Number] | None = None,
+        jobs: int = 1,
+        digits: int | None = None,
+    ) -> Study:
+        """Account for all pairs on the given grids; the study answers the overall guarantee for any argument.
+
+        With `digits` (5 to 1000) the pairs' values are enclosed in balls instead of float64.
+        """
+        from exactdp.census.study import account
+
+        return account(self, epsilons, deltas, alphas, jobs=jobs, digits=digits)
+
+    def __reduce__(self) -> tuple[type[Release], tuple[object, ...]]:
+        return Release, (self.name, self.title, self.source, self.table, self.bypassed)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.fingerprint))
 
     def pair(self, k: int, other: int) -> Composition:
         """Two directed paths, one record replaced: the composition of both paths' mechanisms."""

@@ -1,0 +1,320 @@
+"""A study: every pair of a release on the given grids, and the overall guarantee for any argument."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from exactdp.census.overall import Overall
+from exactdp.census.releases import Release
+from exactdp.census.workers import Runner, make_runner
+from exactdp.composition import Bounds, Composition, each, read_alpha, read_delta, read_epsilon
+from exactdp.engine.family import Family
+from exactdp.engine.lattice import Group
+from exactdp.errors import InvalidInputError
+from exactdp.families import Pairs, Question
+from exactdp.mechanisms.theta import Floats
+from exactdp.numbers import Number, shown, whole
+from exactdp.tradeoff import TradeOffCurve
+
+Interval = tuple[float, float] | tuple[Decimal, Decimal]
+
+_TIE_DIGITS = (20, 40, 80)
+_CHUNK = 24  # pairs for each task where float64 does the work
+
+
+@dataclass(frozen=True)
+class Grids:
+    """What is asked of every pair: delta at these epsilons, epsilon at these deltas, beta at these alphas."""
+
+    epsilons: tuple[Fraction, ...] = ()
+    deltas: tuple[Fraction, ...] = ()
+    alphas: tuple[Fraction, ...] = ()
+    digits: int | None = None
+    """Decimal digits in balls; None for float64."""
+
+    @classmethod
+    def read(
+        cls,
+        epsilons: Iterable[Number] | None = None,
+        deltas: Iterable[Number] | None = None,
+        alphas: Iterable[Number] | None = None,
+        digits: int | None = None,
+    ) -> Grids:
+        """Grids as a user gives them, checked."""
+        return cls(
+            tuple(_finite(e) for e in epsilons or ()),
+            tuple(_inside(read_delta(d), d, "delta") for d in deltas or ()),
+            tuple(_inside(read_alpha(a), a, "alpha") for a in alphas or ()),
+            None if digits is None else whole(digits, "digits", 5, 1000),
+        )
+
+    @property
+    def by_quantity(self) -> dict[str, tuple[Fraction, ...]]:
+        """The grids by the name of what is computed on them."""
+        return {"delta": self.epsilons, "epsilon": self.deltas, "beta": self.alphas}
+
+
+def _finite(value: Number) -> Fraction:
+    result = read_epsilon(value)
+    if isinstance(result, float):
+        raise InvalidInputError(f"A grid of epsilons takes finite numbers. Found {value}.")
+    return result
+
+
+def _inside(result: Fraction, value: Number, name: str) -> Fraction:
+    if not 0 < result < 1:
+        raise InvalidInputError(f"A grid of {name}s takes numbers between 0 and 1. Found {shown(value)}.")
+    return result
+
+
+@dataclass(frozen=True)
+class PairResult:
+    """Certified bounds of one pair on the grids."""
+
+    pair: tuple[int, int]
+    delta: tuple[Interval, ...]
+    epsilon: tuple[Interval, ...]
+    beta: tuple[Interval, ...]
+
+
+def make_overall(release: Release) -> Overall:
+    """The engine behind a release."""
+    members = []
+    for _, allocation in sorted(release.allocations.items()):
+        composition = Composition(allocation.mechanisms)
+        members.append(tuple(Group(m.sigma2, m.sensitivity, n) for m, n in composition.mechanisms.items()))
+    return Overall(Pairs(Family(tuple(members))))
+
+
+overall_of = lru_cache(maxsize=2)(make_overall)
+"""`make_overall`, kept for the next question about the same release."""
+
+
+def account_pairs(release: Release, pairs: list[tuple[int, int]], grids: Grids) -> list[PairResult]:
+    """The given pairs on the grids. A pair's result does not depend on which others are asked for."""
+    if grids.digits is not None:
+        return [_in_balls(release.pair(*pair), pair, grids, grids.digits) for pair in pairs]
+    engine = overall_of(release).pairs
+    place = {pair: i for i, pair in enumerate(release.pairs)}
+    ask: dict[str, Callable[[list[Question]], tuple[Floats, Floats]]] = {
+        "delta": lambda questions: _floats(engine.profile(questions).delta),
+        "epsilon": engine.epsilons,
+        "beta": engine.betas,
+    }
+    columns: dict[str, list[tuple[Interval, ...]]] = {}
+    for name, grid in grids.by_quantity.items():
+        questions = [Question(place[pair], x) for pair in pairs for x in grid]
+        lower, upper = ask[name](questions) if questions else (np.empty(0), np.empty(0))
+        both: list[Interval] = list(zip(lower.tolist(), upper.tolist(), strict=True))
+        columns[name] = [tuple(both[i * len(grid) : (i + 1) * len(grid)]) for i in range(len(pairs))]
+    return [PairResult(pair, *(columns[name][i] for name in columns)) for i, pair in enumerate(pairs)]
+
+
+def _floats(bracket: Any) -> tuple[Floats, Floats]:
+    return bracket.lower_floats(), np.minimum(bracket.upper_floats(), 1.0)
+
+
+def _in_balls(composition: Composition, pair: tuple[int, int], grids: Grids, digits: int) -> PairResult:
+    ask = (composition.delta_bounds, composition.epsilon_bounds, composition.beta_bounds)
+    columns = []
+    for function, grid in zip(ask, grids.by_quantity.values(), strict=True):
+        bounds = function(list(grid), digits) if grid else Bounds([], [])
+        columns.append(tuple(zip(bounds.lower, bounds.upper, strict=True)))
+    return PairResult(pair, *columns)
+
+
+def account(
+    release: Release,
+    epsilons: Iterable[Number] | None = None,
+    deltas: Iterable[Number] | None = None,
+    alphas: Iterable[Number] | None = None,
+    *,
+    jobs: int = 1,
+    digits: int | None = None,
+) -> Study:
+    """Account for all pairs of a release; see `Release.account`."""
+    grids = Grids.read(epsilons, deltas, alphas, digits)
+    with make_runner(jobs) as runner:
+        found = {r.pair: r for part in run(release, grids, runner, release.pairs) for r in part}
+    return Study(release, grids, tuple(found[pair] for pair in release.pairs))
+
+
+def run(release: Release, grids: Grids, runner: Runner, pairs: Iterable[tuple[int, int]]) -> Iterator[list[PairResult]]:
+    """The results of the pairs, in parts, as they are ready."""
+    todo = list(pairs)
+    if not any(grids.by_quantity.values()):
+        return iter([[PairResult(pair, (), (), ()) for pair in todo]])
+    size = 1 if grids.digits is not None else len(todo) if runner.is_serial and not runner.in_small_parts else _CHUNK
+    parts = [todo[i : i + max(size, 1)] for i in range(0, len(todo), max(size, 1))]
+    return runner.map(_Task(release, grids), parts)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a worker does with a part of the pairs."""
+
+    release: Release
+    grids: Grids
+
+    def __call__(self, pairs: list[tuple[int, int]]) -> list[PairResult]:
+        return account_pairs(self.release, pairs, self.grids)
+
+
+@dataclass(frozen=True)
+class Study:
+    """All pairs of a release on grids, and the overall guarantee of the release for any argument."""
+
+    release: Release
+    grids: Grids
+    results: tuple[PairResult, ...]
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """The pairs of allocations, by published numbers."""
+        return tuple(r.pair for r in self.results)
+
+    def table(self, quantity: str) -> Bounds:
+        """Bounds of 'delta', 'epsilon' or 'beta' for every pair (rows) on its grid (columns)."""
+        if quantity not in self.grids.by_quantity:
+            raise InvalidInputError(f"A table is one of delta, epsilon, beta. Found {quantity}.")
+        kind = float if self.grids.digits is None else object
+        shape = (len(self.results), len(self.grids.by_quantity[quantity]))
+        ends = [[[i[end] for i in getattr(r, quantity)] for r in self.results] for end in (0, 1)]
+        return Bounds(*(np.array(e, dtype=kind).reshape(shape) for e in ends))
+
+    @cached_property
+    def _overall(self) -> Overall:
+        return overall_of(self.release)
+
+    def delta(self, epsilon: Any) -> Any:
+        """The least delta that the whole release satisfies at this epsilon, rounded up (scalar or array)."""
+        return self.delta_bounds(epsilon).upper
+
+    def delta_bounds(self, epsilon: Any) -> Bounds:
+        """Certified bounds of the largest delta(epsilon) over all pairs."""
+
+        def one(e: Fraction | float) -> tuple[float, float]:
+            if isinstance(e, float):
+                return (0.0, 0.0) if e > 0 else (1.0, 1.0)
+            return self._overall.delta(e)
+
+        return each(epsilon, one, read_epsilon)
+
+    def log_delta(self, epsilon: Any) -> Any:
+        """Natural logarithm of the upper bound of delta(epsilon), also below the double range."""
+
+        def one(e: Fraction | float) -> tuple[float, float]:
+            found = self._overall.log_delta(e) if isinstance(e, Fraction) else (-math.inf if e > 0 else 0.0)
+            return found, found
+
+        return each(epsilon, one, read_epsilon).upper
+
+    def epsilon(self, delta: Any) -> Any:
+        """The least epsilon that the whole release satisfies at this delta, rounded up (scalar or array)."""
+        return self.epsilon_bounds(delta).upper
+
+    def epsilon_bounds(self, delta: Any) -> Bounds:
+        """Certified bounds of the largest epsilon(delta) over all pairs."""
+
+        def one(d: Fraction) -> tuple[float, float]:
+            if d == 0 or d >= 1:
+                return (math.inf, math.inf) if d == 0 else (-math.inf, -math.inf)
+            return self._overall.epsilon(d)
+
+        return each(delta, one, read_delta)
+
+    def beta(self, alpha: Any) -> Any:
+        """The overall trade-off curve, the lower convex envelope of all pairs', rounded down (scalar or array)."""
+        return self.beta_bounds(alpha).lower
+
+    def beta_bounds(self, alpha: Any) -> Bounds:
+        """Certified bounds of the overall trade-off curve at alpha."""
+
+        def one(a: Fraction) -> tuple[float, float]:
+            return (1.0 - float(a),) * 2 if a in (0, 1) else self._overall.beta(a)
+
+        return each(alpha, one, read_alpha)
+
+    def tradeoff(self, num: int = 201) -> TradeOffCurve:
+        """The overall curve for plotting: on or below the exact one, convex, from (0, 1) to (1, 0), at most `num` points."""
+        return self._overall.curve(whole(num, "num", 5))
+
+    def worst_pair(
+        self, *, delta: Number | None = None, epsilon: Number | None = None, alpha: Number | None = None
+    ) -> tuple[int, int]:
+        """The pair with the largest epsilon at `delta`, the largest delta at `epsilon` or the least beta at `alpha`.
+
+        Where float64 cannot tell, balls of up to 80 digits do (which takes a while where hundreds of pairs agree to 12
+        digits); of pairs that are equal even then the first is returned.
+        """
+        return Contest.of(self.release, delta=delta, epsilon=epsilon, alpha=alpha).winner()
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Which pair is worst for one question: those that float64 cannot tell apart, with their bounds (larger is worse)."""
+
+    release: Release
+    quantity: str
+    at: Fraction
+    bounds: dict[tuple[int, int], tuple[Any, Any]]
+
+    @classmethod
+    def of(
+        cls,
+        release: Release,
+        *,
+        delta: Number | None = None,
+        epsilon: Number | None = None,
+        alpha: Number | None = None,
+    ) -> Contest:
+        """The pairs whose certified bounds in float64 reach the worst of the lower ends."""
+        given = sum(x is not None for x in (epsilon, delta, alpha))
+        if given != 1:
+            raise InvalidInputError(f"worst_pair takes one of delta, epsilon and alpha. Found {given} of them.")
+        one = [None if x is None else [x] for x in (epsilon, delta, alpha)]
+        grids = Grids.read(one[0], one[1], one[2])
+        quantity = next(name for name, grid in grids.by_quantity.items() if grid)
+        return cls.among(release, grids, account_pairs(release, list(release.pairs), grids), quantity, 0)
+
+    @classmethod
+    def among(cls, release: Release, grids: Grids, results: Iterable[PairResult], quantity: str, place: int) -> Contest:
+        """The same from results that are there already: one quantity at one place of its grid."""
+        bounds = {r.pair: _larger_is_worse(quantity, getattr(r, quantity)[place]) for r in results}
+        return cls(release, quantity, grids.by_quantity[quantity][place], _still_in(bounds))
+
+    @property
+    def compositions(self) -> int:
+        """How many different compositions are left."""
+        return len({self.release.pair(*pair) for pair in self.bounds})
+
+    def winner(self) -> tuple[int, int]:
+        """The worst pair, by balls where need be; of equal ones the first."""
+        bounds = self.bounds
+        for digits in _TIE_DIGITS:
+            compositions = {pair: self.release.pair(*pair) for pair in bounds}
+            if len(set(compositions.values())) == 1:
+                break
+            again = {}
+            for pair, composition in compositions.items():
+                ask = getattr(composition, f"{self.quantity}_bounds")
+                again[pair] = _larger_is_worse(self.quantity, ask(self.at, digits))
+            bounds = _still_in(again)
+        return min(bounds)
+
+
+def _larger_is_worse(quantity: str, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
+    return (-bounds[1], -bounds[0]) if quantity == "beta" else (bounds[0], bounds[1])
+
+
+def _still_in(bounds: dict[tuple[int, int], tuple[Any, Any]]) -> dict[tuple[int, int], tuple[Any, Any]]:
+    best = max(low for low, _ in bounds.values())
+    return {pair: ends for pair, ends in bounds.items() if ends[1] >= best}

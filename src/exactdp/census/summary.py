@@ -1,0 +1,140 @@
+"""What a study says in the numbers that people ask for: epsilon, conversions, worst pairs, power, savings, the proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from exactdp.census.releases import Release
+from exactdp.census.savings import Saving, full_path, full_path_pair, level_pair, level_saving, overall_saving
+from exactdp.census.study import Contest, Interval, Study
+from exactdp.census.workers import Runner
+from exactdp.conversions import gaussian_epsilon, zcdp_beta, zcdp_epsilon, zcdp_epsilon_simple
+from exactdp.numbers import rational
+
+_RESOLVE_UP_TO = 32  # different compositions that are told apart by balls; beyond, the tie is reported as it is
+
+
+@dataclass(frozen=True)
+class EpsilonRow:
+    """epsilon at one delta: certified overall bounds, the usual conversions, the worst pair, the savings."""
+
+    delta: Fraction
+    epsilon: Interval
+    zcdp_simple: float
+    zcdp_optimal: float
+    gaussian: float
+    worst_pair: tuple[int, int]
+    tied: int
+    """Pairs that float64 could not tell apart and that were not worth telling apart; 1 where the worst pair is certain."""
+    proxy: Interval
+    """epsilon of the full path with itself."""
+    saved_simple: Saving
+    saved_optimal: Saving
+
+
+@dataclass(frozen=True)
+class PowerRow:
+    """The best test at level alpha: certified bounds of its type II error, and what zCDP would allow."""
+
+    alpha: Fraction
+    beta: Interval
+    zcdp_beta: float
+
+
+@dataclass(frozen=True)
+class LevelRow:
+    """One geographic level of the full path on its own."""
+
+    level: str
+    rho: Fraction
+    delta: Fraction
+    saved_simple: Saving
+    saved_optimal: Saving
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The tables of a study."""
+
+    epsilons: tuple[EpsilonRow, ...]
+    powers: tuple[PowerRow, ...]
+    levels: tuple[LevelRow, ...]
+
+
+def summarize(
+    study: Study, runner: Runner, level_delta: Fraction, told: Callable[[str], None] = lambda text: None
+) -> Summary:
+    """The summary of a study with a grid of deltas and one of alphas; `told` hears what is being done."""
+    release, grids = study.release, study.grids
+    told("noise that could be saved")
+    savings = dict(_savings(release, grids.deltas, runner))
+    told("worst pairs")
+    overall = overall_intervals(study, "epsilon")
+    base = full_path(release)
+    proxy = next(r for r in study.results if r.pair == (base, base))
+    rows = []
+    for i, delta in enumerate(grids.deltas):
+        contest = Contest.among(release, grids, study.results, "epsilon", i)
+        certain = contest.compositions <= _RESOLVE_UP_TO
+        rows.append(
+            EpsilonRow(
+                delta,
+                overall[i],
+                zcdp_epsilon_simple(release.rho, delta),
+                zcdp_epsilon(release.rho, delta),
+                gaussian_epsilon(full_path_pair(release).mu, delta),
+                contest.winner() if certain else min(contest.bounds),
+                1 if certain else len(contest.bounds),
+                proxy.epsilon[i],
+                *savings[delta],
+            )
+        )
+    told("trade-off curve")
+    powers = [
+        PowerRow(alpha, (bounds.lower, bounds.upper), zcdp_beta(release.rho, alpha))
+        for alpha in grids.alphas
+        for bounds in [study.beta_bounds(alpha)]
+    ]
+    told("geographic levels")
+    return Summary(tuple(rows), tuple(powers), tuple(level_rows(release, level_delta)))
+
+
+def overall_intervals(study: Study, quantity: str) -> list[Interval]:
+    """The largest delta or epsilon over all pairs, on the study's grid."""
+    columns = zip(*(getattr(r, quantity) for r in study.results), strict=True)
+    return [(max(low for low, _ in column), max(high for _, high in column)) for column in columns]
+
+
+def level_rows(release: Release, delta: Fraction) -> Iterator[LevelRow]:
+    """Every level on its own at one delta."""
+    for level in release.table:
+        rho = level_pair(release, level).rho
+        simple, optimal = _targets(rho, delta)
+        yield LevelRow(
+            level, rho, delta, level_saving(release, level, simple, delta), level_saving(release, level, optimal, delta)
+        )
+
+
+def _targets(rho: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
+    """What zCDP states, by the simple and by the optimal conversion."""
+    return (
+        rational(zcdp_epsilon_simple(rho, delta), "epsilon"),
+        rational(zcdp_epsilon(rho, delta), "epsilon"),
+    )
+
+
+def _savings(
+    release: Release, deltas: Sequence[Fraction], runner: Runner
+) -> Iterator[tuple[Fraction, tuple[Saving, Saving]]]:
+    return runner.map(_SavingTask(release), deltas)
+
+
+@dataclass(frozen=True)
+class _SavingTask:
+    release: Release
+
+    def __call__(self, delta: Fraction) -> tuple[Fraction, tuple[Saving, Saving]]:
+        simple, optimal = _targets(self.release.rho, delta)
+        return delta, (overall_saving(self.release, simple, delta), overall_saving(self.release, optimal, delta))

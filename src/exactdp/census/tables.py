@@ -1,0 +1,96 @@
+"""The files of a study: every pair and the overall curves as CSV and JSON, written completely or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, is_dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import exactdp
+from exactdp.census.study import Study
+from exactdp.census.summary import Summary, overall_intervals
+from exactdp.files import write_text
+
+ARGUMENTS = {"delta": "epsilon", "epsilon": "delta", "beta": "alpha"}
+
+
+def write_study(study: Study, summary: Summary, folder: Path) -> list[Path]:
+    """pairs.csv, overall.csv and study.json in a folder that exists."""
+    overall = _overall_rows(study, summary)
+    paths = [folder / name for name in ("pairs.csv", "overall.csv", "study.json")]
+    write_text(paths[0], as_csv(("k", "l", "quantity", "argument", "at", "lower", "upper"), _pair_rows(study)))
+    write_text(paths[1], as_csv(("quantity", "argument", "at", "lower", "upper"), overall))
+    write_text(paths[2], json.dumps(_record(study, summary), indent=1) + "\n")
+    return paths
+
+
+def as_csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A table as CSV text; numbers are written so that they read back exactly."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([plain(x) for x in row] for row in rows)
+    return text.getvalue()
+
+
+def plain(value: Any) -> Any:
+    """A value for JSON and CSV: fractions as short decimals where they are such, and as fractions otherwise."""
+    if isinstance(value, Fraction):
+        return decimal_text(value)
+    if isinstance(value, Decimal):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: plain(x) for name, x in asdict(value).items()}
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(x) for x in value]
+    return value
+
+
+def decimal_text(value: Fraction) -> str:
+    """1e-10 as 1e-10, 26.34 as 26.34, 1/3 as 1/3."""
+    short = repr(float(value))
+    if Fraction(short) == value:
+        return short.removesuffix(".0")
+    return str(value)
+
+
+def _pair_rows(study: Study) -> Iterable[tuple[object, ...]]:
+    for result in study.results:
+        for quantity, grid in study.grids.by_quantity.items():
+            for at, (lower, upper) in zip(grid, getattr(result, quantity), strict=True):
+                yield (*result.pair, quantity, ARGUMENTS[quantity], at, lower, upper)
+
+
+def _overall_rows(study: Study, summary: Summary) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
+    for quantity in ("delta", "epsilon"):
+        grid = study.grids.by_quantity[quantity]
+        for at, (lower, upper) in zip(grid, overall_intervals(study, quantity), strict=True):
+            rows.append((quantity, ARGUMENTS[quantity], at, lower, upper))
+    rows += [("beta", "alpha", row.alpha, *row.beta) for row in summary.powers]
+    return rows
+
+
+def _record(study: Study, summary: Summary) -> dict[str, object]:
+    return {
+        "exactdp": exactdp.__version__,
+        "release": study.release.name,
+        "title": study.release.title,
+        "source": study.release.source,
+        "fingerprint": study.release.fingerprint,
+        "rho": str(study.release.rho),
+        "digits": study.grids.digits,
+        "summary": plain(summary),
+        "grids": {ARGUMENTS[name]: plain(grid) for name, grid in study.grids.by_quantity.items()},
+        "pairs": [
+            {"pair": list(r.pair), **{name: plain(getattr(r, name)) for name in ARGUMENTS}} for r in study.results
+        ],
+    }

@@ -1,0 +1,170 @@
+"""The shell around every command: where errors become a sentence and an exit code, and the options that commands share.
+
+Exit codes: 0 done, 1 a certificate does not hold, 2 bad input (one sentence on standard error), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.box import HEAVY_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from typer.core import TyperGroup
+
+import exactdp
+from exactdp import census
+from exactdp.census.budget_files import read_budget
+from exactdp.census.releases import Release
+from exactdp.errors import ExactDPError, InvalidInputError
+from exactdp.numbers import whole
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+_USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # also of unknown options and commands; typer exports no name for it
+_PAIR = re.compile(r"\s*(\d{1,6})\s*,\s*(\d{1,6})\s*")
+
+
+class _Commands(TyperGroup):
+    """The one place where errors become a sentence and an exit code."""
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        """Run a command; in stand-alone mode never a traceback for what the user can put right."""
+        run = functools.partial(super().main, args, **{**extra, "standalone_mode": False})
+        if not standalone_mode:
+            return run(*more)
+        try:
+            code = run(*more)
+        except ExactDPError as error:
+            code = _refuse(str(error))
+        except _USAGE_ERROR as error:
+            code = _refuse(f"{error.format_message().rstrip('.')}. Call exactdp --help for the options.")
+        except OSError as error:
+            code = _refuse(f"{error.filename or 'A file'} cannot be read or written: {error.strerror}. Check the path.")
+        except (KeyboardInterrupt, typer.Abort):
+            code = INTERRUPTED
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refuse(sentence: str) -> int:
+    print(f"exactdp: {one_line(sentence)}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def one_line(text: str) -> str:
+    """One line of printable characters, whatever a file or an argument contained."""
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+
+
+app = typer.Typer(cls=_Commands, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+ReleaseOption = Annotated[str | None, typer.Option("--release", metavar="NAME", help="A release of the 2020 Census.")]
+PairOption = Annotated[
+    str | None, typer.Option("--pair", metavar="K,L", help="Two allocations of the release, such as 13,13.")
+]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write here instead of standard output.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
+JobsOption = Annotated[str, typer.Option("--jobs", "-j", metavar="N", help="Processes to use.")]
+DaskOption = Annotated[
+    str | None,
+    typer.Option("--dask", metavar="ADDRESS", help="A dask scheduler such as tcp://host:8786, or local."),
+]
+BudgetArgument = Annotated[
+    str, typer.Argument(metavar="BUDGET", help="A budget file (.toml, .csv) or the name of a built-in release.")
+]
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Exact, certified differential-privacy accounting for integer-valued noise."""
+    if version:
+        print(f"exactdp {exactdp.__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def read_design(budget: str) -> Release:
+    """A budget file, or a built-in release by name."""
+    if budget in census.release_names():
+        return census.release(budget)
+    if not Path(budget).suffix:
+        raise InvalidInputError(
+            f"BUDGET is a .toml or .csv file, or one of {', '.join(census.release_names())}. Found {budget}."
+        )
+    return read_budget(budget)
+
+
+def read_pair(text: str) -> tuple[int, int]:
+    """Two numbers of allocations."""
+    numbers = _PAIR.fullmatch(text)
+    if numbers is None:
+        raise InvalidInputError(f"--pair takes two allocations such as 13,13. Found {text!r}.")
+    return int(numbers[1]), int(numbers[2])
+
+
+def read_jobs(text: str) -> int:
+    """The number of processes."""
+    return whole(text, "--jobs", 1, 4096)
+
+
+@contextmanager
+def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error while it is a terminal; the function it gives takes what was done since."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not sys.stderr.isatty(), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda done: bar.advance(task, done)
+
+
+def tell(text: str) -> None:
+    """A remark on standard error, for someone who is watching."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr)
+
+
+def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table on standard output: boxed on a terminal, plain columns elsewhere."""
+    terminal = sys.stdout.isatty()
+    console = Console(highlight=False, width=None if terminal else 1000)
+    table = Table(title=title, title_justify="left", box=HEAVY_HEAD if terminal else None, pad_edge=False)
+    for i, name in enumerate(columns):
+        table.add_column(name, justify="left" if i == 0 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    if terminal:
+        console.print(table)
+    else:  # without the blanks that would fill up the lines
+        with console.capture() as capture:
+            console.print(table)
+        print("\n".join(line.rstrip() for line in capture.get().splitlines()))
+    print()
+
+
+def percent(share: Fraction) -> str:
+    """A share in percent with two decimals, which is exact on the grid of savings."""
+    return f"{float(share) * 100:.2f}%"
+
+
+def one_of(**options: object) -> tuple[str, Any]:
+    """The one option that was given."""
+    given = {name: value for name, value in options.items() if value not in (None, [], ())}
+    if len(given) != 1:
+        names = ", ".join(f"--{name}" for name in options)
+        raise InvalidInputError(f"Give exactly one of {names}. Found {len(given)} of them.")
+    return next(iter(given.items()))

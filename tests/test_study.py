@@ -1,0 +1,238 @@
+"""The overall guarantee: laws that hold by definition, brute-force envelopes, ties, and known values of the Census."""
+
+from __future__ import annotations
+
+import pickle
+from fractions import Fraction
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import exactdp
+import oracle
+from exactdp import census
+from exactdp.census.study import Contest, Study
+
+DHC = census.release("dhc-persons-us")
+
+
+def small(*, coarse: bool = False) -> census.Release:
+    """Three levels, four directed paths; coarse noise cannot share contours."""
+    unit = Fraction(3) if coarse else Fraction(1, 2)
+    table = {
+        "Nation": {"age": unit, "sex": unit / 2},
+        "State": {"age": unit / 3, "sex": unit},
+        "Block": {"age": unit / 2},
+    }
+    return census.Release(
+        "small", "A small survey", "made up", table, {1: (), 2: ("State",), 3: ("Block",), 7: ("State", "Block")}
+    )
+
+
+SMALL, COARSE = small(), small(coarse=True)
+
+
+@cache
+def study_of(release: census.Release) -> Study:
+    return release.account(
+        epsilons=["0", "1/2", "3", "9"], deltas=["0.2", "1e-3", "1e-9"], alphas=["0.001", "0.05", "0.5", "0.9"]
+    )
+
+
+@cache
+def _brute(release: census.Release, pair: tuple[int, int]) -> oracle.Brute:
+    return oracle.brute({(m.sigma2, m.sensitivity): n for m, n in release.pair(*pair).mechanisms.items()})
+
+
+@cache
+def _envelope(release: census.Release) -> list[tuple[Fraction, Fraction]]:
+    """The lower convex hull of every vertex of every pair (monotone chain, exact)."""
+    points = {(Fraction(0), Fraction(1)), (Fraction(1), Fraction(0))}
+    for pair in release.pairs:
+        b = _brute(release, pair)
+        total = b.spread / b.step
+        points |= {(b.tail(t), b.tail(int(total) + 1 - t)) for t in range(-b.offset, b.offset + 2)}
+    hull: list[tuple[Fraction, Fraction]] = []
+    for x, y in sorted(points):
+        while len(hull) >= 2 and (hull[-1][0] - hull[-2][0]) * (y - hull[-1][1]) <= (hull[-1][1] - hull[-2][1]) * (
+            x - hull[-1][0]
+        ):
+            hull.pop()
+        hull.append((x, y))
+    return hull
+
+
+def _on(hull: list[tuple[Fraction, Fraction]], alpha: Fraction) -> Fraction:
+    for (x0, y0), (x1, y1) in pairwise(hull):
+        if x0 <= alpha <= x1 and x0 < x1:
+            return y0 + (y1 - y0) * (alpha - x0) / (x1 - x0)
+    raise AssertionError(alpha)
+
+
+@pytest.mark.parametrize("release", [SMALL, COARSE], ids=["fine", "coarse"])
+def test_tables_against_brute_force(release: census.Release) -> None:
+    study = study_of(release)
+    lower, upper = study.table("delta")
+    for i, pair in enumerate(study.pairs):
+        for j, e in enumerate(study.grids.epsilons):
+            exact = _brute(release, pair).delta(e)
+            assert Fraction(lower[i, j]) <= exact + oracle.ERROR
+            assert exact - oracle.ERROR <= Fraction(upper[i, j])
+    lower, upper = study.table("beta")
+    for i, pair in enumerate(study.pairs):
+        for j, a in enumerate(study.grids.alphas):
+            exact = _brute(release, pair).beta(a)
+            assert Fraction(lower[i, j]) <= exact + oracle.ERROR
+            assert exact - oracle.ERROR <= Fraction(upper[i, j])
+
+
+@pytest.mark.parametrize("release", [SMALL, COARSE], ids=["fine", "coarse"])
+@pytest.mark.parametrize("alpha", ["1e-12", "0.0003", "0.01", "0.123", "0.5", "0.77", "0.999", "0.9999999999"])
+def test_the_envelope_against_brute_force(release: census.Release, alpha: str) -> None:
+    low, high = study_of(release).beta_bounds(alpha)
+    exact = _on(_envelope(release), Fraction(alpha))
+    assert Fraction(low) <= exact + oracle.ERROR
+    assert exact - oracle.ERROR <= Fraction(high)
+    assert high - low <= 1e-11 * high
+
+
+@pytest.mark.parametrize("release", [SMALL, COARSE], ids=["fine", "coarse"])
+def test_the_envelope_at_vertices(release: census.Release) -> None:
+    """At and next to the corners of the exact envelope, where left and right are hard to tell."""
+    study, hull = study_of(release), _envelope(release)
+    inside = [x for x, y in hull if Fraction(1, 10**9) < x < 1 - Fraction(1, 10**9)]
+    for x in inside[:: max(1, len(inside) // 6)]:
+        alpha = Fraction(float(x))
+        low, high = study.beta_bounds(alpha)
+        exact = _on(hull, alpha)
+        assert Fraction(low) <= exact + oracle.ERROR
+        assert exact - oracle.ERROR <= Fraction(high)
+
+
+def test_overall_is_at_least_every_pair_and_attained() -> None:
+    study = study_of(SMALL)
+    for quantity, arguments in study.grids.by_quantity.items():
+        lower, upper = study.table(quantity)
+        ask = getattr(study, f"{quantity}_bounds")
+        for j, x in enumerate(arguments):
+            low, high = ask(x)
+            if quantity == "beta":
+                assert low <= upper[:, j].min()
+                assert high <= upper[:, j].min() * (1 + 1e-11)
+            else:
+                assert high >= lower[:, j].max()
+                assert low <= upper[:, j].max()
+                assert high - low <= 1e-11 * high
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.fractions(Fraction(1, 10**6), 1 - Fraction(1, 10**6)), st.fractions(Fraction(1, 10**6), 1 - Fraction(1, 10**6))
+)
+def test_the_envelope_is_convex_and_below_every_pair(a: Fraction, b: Fraction) -> None:
+    study = study_of(SMALL)
+    middle = (a + b) / 2
+    ends = study.beta_bounds([a, b])
+    assert study.beta_bounds(middle).lower <= (ends.upper[0] + ends.upper[1]) / 2 * (1 + 1e-15)
+    least = min(SMALL.pair(*pair).beta_bounds(middle).upper for pair in SMALL.pairs)
+    assert study.beta_bounds(middle).lower <= least
+
+
+def test_the_curve_is_below_the_envelope_and_convex() -> None:
+    study = study_of(SMALL)
+    curve = study.tradeoff(61)
+    assert (curve.alpha[0], curve.beta[0]) == (0, 1)
+    assert (curve.alpha[-1], curve.beta[-1]) == (1, 0)
+    assert np.all(np.diff(curve.alpha) > 0)
+    for alpha, beta in list(zip(curve.alpha, curve.beta, strict=True))[1:-1:6]:
+        low, high = study.beta_bounds(Fraction(alpha))
+        assert beta <= high
+        assert beta >= low - 2e-2  # tangents from few slopes
+    slopes = np.diff(curve.beta) / np.diff(curve.alpha)
+    assert np.all(np.diff(slopes) >= -1e-9 * np.abs(slopes[1:]))
+
+
+def test_ends_of_the_ranges() -> None:
+    study = study_of(SMALL)
+    assert study.delta_bounds(float("inf")) == (0, 0)
+    assert study.delta_bounds(float("-inf")) == (1, 1)
+    assert study.epsilon_bounds(0) == (float("inf"), float("inf"))
+    assert study.epsilon_bounds(1) == (float("-inf"), float("-inf"))
+    assert study.beta_bounds([0, 1]).lower.tolist() == [1, 0]
+    low, high = study.epsilon_bounds("0.95")  # above delta(0): negative
+    assert low <= high < 0
+    assert study.log_delta(300) < -700
+    with pytest.raises(exactdp.InvalidInputError, match=r"between 0 and 1\. Found 0"):
+        SMALL.account(deltas=[0])
+    with pytest.raises(exactdp.InvalidInputError, match="finite numbers"):
+        SMALL.account(epsilons=[float("inf")])
+    with pytest.raises(exactdp.InvalidInputError, match="one of delta, epsilon and alpha"):
+        study.worst_pair(delta=0.1, epsilon=1)
+
+
+@pytest.mark.parametrize("release", [SMALL, COARSE], ids=["fine", "coarse"])
+def test_the_worst_pair(release: census.Release) -> None:
+    study = study_of(release)
+    for e in ("1/2", "9"):
+        exact = {pair: _brute(release, pair).delta(Fraction(e)) for pair in release.pairs}
+        assert exact[study.worst_pair(epsilon=e)] >= max(exact.values()) - oracle.ERROR
+    exact = {pair: _brute(release, pair).beta(Fraction(1, 20)) for pair in release.pairs}
+    assert exact[study.worst_pair(alpha="0.05")] <= min(exact.values()) + oracle.ERROR
+    assert study.worst_pair(delta="1e-3") in release.pairs
+
+
+def test_equal_pairs_tie_and_the_first_wins() -> None:
+    twins = census.Release("twins", "", "", SMALL.table, {4: (), 9: ()})
+    contest = Contest.of(twins, epsilon=1)
+    assert len(contest.bounds) == 3
+    assert contest.compositions == 1
+    assert contest.winner() == (4, 4)
+
+
+def test_in_balls() -> None:
+    floats, balls = study_of(SMALL), SMALL.account(epsilons=["3"], deltas=["1e-9"], alphas=["0.05"], digits=20)
+    for quantity, place in (("delta", 2), ("epsilon", 2), ("beta", 1)):
+        low, high = balls.table(quantity)
+        for i in range(len(SMALL.pairs)):
+            assert Fraction(high[i, 0]) - Fraction(low[i, 0]) <= Fraction(high[i, 0]) * Fraction(1, 10**20)
+            assert Fraction(floats.table(quantity).lower[i, place]) <= Fraction(high[i, 0])
+            assert Fraction(low[i, 0]) <= Fraction(floats.table(quantity).upper[i, place])
+
+
+def test_releases_can_be_pickled_hashed_and_scaled() -> None:
+    DHC.account()  # fills caches that must not get in the way
+    again = pickle.loads(pickle.dumps(DHC))
+    assert again == DHC
+    assert hash(again) == hash(DHC)
+    assert DHC.scaled(2).rho == DHC.rho / 2
+    assert DHC.scaled(2).fingerprint != DHC.fingerprint
+    study = study_of(SMALL)
+    assert pickle.loads(pickle.dumps(study)).results == study.results
+
+
+def test_the_census() -> None:
+    """The overall guarantee over 946 pairs; the worst pair changes with delta."""
+    study = DHC.account()
+    low, high = study.epsilon_bounds("1e-10")
+    assert low <= 24.45651445733738 <= high + 1e-13
+    assert high - low < 1e-11
+    assert study.worst_pair(delta="1e-10") == (6, 6)
+    assert study.worst_pair(delta="1e-9") == (6, 12)
+    assert high >= DHC.pair(6, 6).epsilon_bounds("1e-10").lower
+    low, high = study.delta_bounds("26.34")
+    assert low <= 1.785541805706e-12 <= high * (1 + 1e-12)
+    low, high = study.beta_bounds("0.05")
+    assert low <= 0.0660995511559 + 5e-14
+    assert high >= 0.0660995511559 - 5e-14
+    proxy = DHC.pair(13, 13)
+    worst = max(study.epsilon(f"1e-{k}") / proxy.epsilon_bounds(f"1e-{k}").lower - 1 for k in (6, 9, 10, 18, 21))
+    assert worst < 3e-6
+
+
+def test_pl94_says_that_its_lattice_is_too_fine() -> None:
+    with pytest.raises(exactdp.LatticeTooFineError, match="too fine"):
+        census.release("pl94-persons-us").account(epsilons=[17])
