@@ -10,13 +10,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import exactdp.engine.family as module
+import exactdp.engine.skeleton as module
 import oracle
 from exactdp.engine.ball import BallContour
 from exactdp.engine.contours import Contours
 from exactdp.engine.family import Family, FamilyContour
 from exactdp.engine.float64 import Contour
-from exactdp.engine.lattice import Group
+from exactdp.engine.lattice import Group, common_step
 from exactdp.engine.moments import log_moments
 from exactdp.engine.payoff import Payoff, delta_threshold, tail_threshold, transform_factors
 from exactdp.engine.plan import Plan
@@ -153,7 +153,7 @@ def test_no_node_within_budget_is_missed() -> None:
     for seed in range(30):
         f = family(100 + seed)
         rng = random.Random(seed)
-        lam, multiple = rng.uniform(0.2, 2), 1 / module.common_step(1 / s for s in f.steps)
+        lam, multiple = rng.uniform(0.2, 2), 1 / common_step(1 / s for s in f.steps)
         period = multiple * rng.randint(3, 12)
         nodes = int(period / f.unit)
         bounds = [peak_bounds(lattice, lam) for lattice in f.lattices]
@@ -161,7 +161,7 @@ def test_no_node_within_budget_is_missed() -> None:
         heavy = module._HEAVY
         try:
             module._HEAVY = rng.choice([0, heavy])
-            pair_of, kept = module._nodes_of_pairs(f, bounds, period, nodes, bands)
+            pair_of, kept = module.nodes_of_pairs(f, bounds, period, nodes, bands)
         finally:
             module._HEAVY = heavy
         for p, (i, j) in enumerate(f.pairs):

@@ -22,7 +22,7 @@ FLOORS = [
     ["engine.lattice"],
     ["engine.payoff", "engine.sieve", "engine.tilt", "engine.moments", "engine.plan"],
     ["engine.bracket", "engine.float64", "engine.ball", "engine.mixture", "engine.contours"],
-    ["engine.family"],
+    ["engine.members", "engine.skeleton", "engine.family"],
     ["profile", "tradeoff", "certified", "explain"],
     ["families"],
     ["composition"],

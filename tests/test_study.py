@@ -185,6 +185,15 @@ def test_the_worst_pair(release: census.Release) -> None:
     assert study.worst_pair(delta="1e-3") in release.pairs
 
 
+def test_grids_are_any_iterables() -> None:
+    grid = np.array([0.5, 3.0])
+    assert SMALL.account(epsilons=grid).grids.epsilons == (Fraction(1, 2), Fraction(3))
+    assert SMALL.account(epsilons=(e for e in (1, 2))).table("delta").upper.shape == (10, 2)
+    for bad in ("12", 5):
+        with pytest.raises(exactdp.InvalidInputError, match="epsilons takes a list of numbers"):
+            SMALL.account(epsilons=bad)  # type: ignore[arg-type]
+
+
 def test_equal_pairs_tie_and_the_first_wins() -> None:
     twins = census.Release("twins", "", "", SMALL.table, {4: (), 9: ()})
     contest = Contest.of(twins, epsilon=1)

@@ -50,9 +50,9 @@ class Grids:
     ) -> Grids:
         """Grids as a user gives them, checked."""
         return cls(
-            tuple(_finite(e) for e in epsilons or ()),
-            tuple(_inside(read_delta(d), d, "delta") for d in deltas or ()),
-            tuple(_inside(read_alpha(a), a, "alpha") for a in alphas or ()),
+            tuple(_finite(e) for e in _listed(epsilons, "epsilons")),
+            tuple(_inside(read_delta(d), d, "delta") for d in _listed(deltas, "deltas")),
+            tuple(_inside(read_alpha(a), a, "alpha") for a in _listed(alphas, "alphas")),
             None if digits is None else whole(digits, "digits", 5, 1000),
         )
 
@@ -60,6 +60,12 @@ class Grids:
     def by_quantity(self) -> dict[str, tuple[Fraction, ...]]:
         """The grids by the name of what is computed on them."""
         return {"delta": self.epsilons, "epsilon": self.deltas, "beta": self.alphas}
+
+
+def _listed(values: Iterable[Number] | None, name: str) -> list[Number]:
+    if isinstance(values, (str, bytes)) or not (values is None or isinstance(values, Iterable)):
+        raise InvalidInputError(f"{name} takes a list of numbers. Found {shown(values)}.")
+    return [] if values is None else list(values)
 
 
 def _finite(value: Number) -> Fraction:

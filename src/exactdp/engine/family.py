@@ -3,19 +3,14 @@
 The members of a family are compositions with the same spread; a pair is the composition of two of them. The moment
 function of a pair is the product of its members', so on a common period T every member is sieved and evaluated once for a
 tilt and serves all its pairs. The ladder of tilts depends on the spread alone, so all pairs share it too.
-
-A node within a pair's budget B is within B/2 for one of its two members (their penalties add up), so the nodes of
-the members at half the budget, tested against every partner, include every node of every pair
-(docs/theory/engine.md, "All pairs at once").
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -24,119 +19,59 @@ from numpy.typing import NDArray
 from exactdp.engine.bracket import Bracket
 from exactdp.engine.contours import Values
 from exactdp.engine.float64 import BLOCK, Sums, Totals, mirror_weights, summands, whole_shift
-from exactdp.engine.lattice import Group, Lattice, common_step
+from exactdp.engine.members import Members
 from exactdp.engine.moments import UNIT, log_moments
-from exactdp.engine.payoff import Payoff, Threshold, transform_corners, transform_factors
-from exactdp.engine.plan import TOLERANCE, Plan, choose_nodes, log_aliasing, log_expected, typical_transform
-from exactdp.engine.sieve import (
-    Bands,
-    Ints,
-    PeakBounds,
-    angles,
-    distinct,
-    make_bands,
-    peak_bounds,
-    phases,
-    ranges,
-    sieve,
-)
+from exactdp.engine.payoff import Payoff, Threshold, transform_factors
+from exactdp.engine.plan import Plan, log_aliasing
+from exactdp.engine.sieve import Ints, angles, distinct, ranges
+from exactdp.engine.skeleton import Skeleton
 from exactdp.engine.tilt import Rung, rung, rung_index
-from exactdp.errors import LatticeTooFineError
 from exactdp.mechanisms.theta import Complexes, Floats
 
-LARGEST_PERIOD_STEPS = 3_000_000_000
-"""Nodes of the common period beyond which products of nodes and strides would leave 64 bits."""
-
-SPACING = 3.0
+SPACING = 4.0
 """Between rungs, in standard deviations. Wider than for one composition: planning a rung costs more than a digit is worth."""
 
 _FARTHEST = 60.0  # in standard deviations; exp(-1800)
 _NO_RUNG = -1
 _CONTOURS_HELD = 8
-_HEAVY = 30_000  # nodes of a member over which its pairs are sieved one by one
+_SKELETONS_HELD = 3
+_TOGETHER = 3  # rungs that share a skeleton
 _MATRIX = 1 << 19
 
 
 @dataclass(frozen=True)
-class Family:
-    """Compositions of which any two may be released together."""
+class Family(Members):
+    """The members with the contours of all their pairs, built when first needed."""
 
-    members: tuple[tuple[Group, ...], ...]
     _contours: OrderedDict[tuple[Payoff, int], FamilyContour] = field(
         default_factory=OrderedDict, repr=False, compare=False
     )
-
-    @cached_property
-    def pairs(self) -> tuple[tuple[int, int], ...]:
-        """All unordered pairs of members by position, those with themselves included."""
-        n = len(self.members)
-        return tuple((i, j) for i in range(n) for j in range(i, n))
-
-    @cached_property
-    def own(self) -> tuple[Lattice, ...]:
-        """The members on lattices of their own."""
-        return tuple(Lattice(groups) for groups in self.members)
-
-    @cached_property
-    def unit(self) -> Fraction:
-        """The step of the lattice that holds all members."""
-        return common_step(lattice.step for lattice in self.own)
-
-    @cached_property
-    def lattices(self) -> tuple[Lattice, ...]:
-        """The members on the common lattice."""
-        return tuple(Lattice(groups, self.unit) for groups in self.members)
-
-    @cached_property
-    def steps(self) -> tuple[Fraction, ...]:
-        """The step of each pair."""
-        return tuple(common_step((self.own[i].step, self.own[j].step)) for i, j in self.pairs)
-
-    @cached_property
-    def step_of(self) -> tuple[tuple[Fraction, ...], Ints]:
-        """The distinct steps, and for each pair which of them is its own."""
-        distinct = tuple(sorted(set(self.steps)))
-        place = {step: i for i, step in enumerate(distinct)}
-        return distinct, np.array([place[step] for step in self.steps], dtype=np.int64)
-
-    @cached_property
-    def typical(self) -> tuple[Lattice, ...]:
-        """For each distinct step the lattice of one pair that has it: it stands for all where only step and spread matter."""
-        distinct, which = self.step_of
-        first = [int(np.argmax(which == i)) for i in range(len(distinct))]
-        return tuple(self.lattice(p) for p in first)
-
-    @cached_property
-    def can_share(self) -> bool:
-        """Whether contours can be shared: one spread, smooth noise (so that the tilts fit all pairs), a common period."""
-        if len({lattice.spread for lattice in self.own}) > 1 or not all(lattice.is_smooth for lattice in self.own):
-            return False
-        try:  # periods are from about 8 to a few hundred standard deviations long
-            short, long = (_common_period(self, Fraction(n * math.sqrt(self.typical[0].r))) for n in (8, 500))
-        except LatticeTooFineError:
-            return False
-        return short[1] < long[1]
-
-    def groups(self, pair: int) -> tuple[Group, ...]:
-        """The mechanisms of a pair."""
-        counts: Counter[tuple[Fraction, int]] = Counter()
-        for member in self.pairs[pair]:
-            for g in self.members[member]:
-                counts[g.sigma2, g.sensitivity] += g.count
-        return tuple(Group(*kind, count) for kind, count in sorted(counts.items()))
-
-    def lattice(self, pair: int) -> Lattice:
-        """The lattice of a pair."""
-        return Lattice(self.groups(pair))
+    _skeletons: OrderedDict[tuple[Payoff, int], Skeleton] = field(
+        default_factory=OrderedDict, repr=False, compare=False
+    )
 
     def contour(self, payoff: Payoff, index: int) -> FamilyContour:
         """The shared contour of one rung."""
         if (payoff, index) not in self._contours:
             while len(self._contours) >= _CONTOURS_HELD:
                 self._contours.popitem(last=False)
-            self._contours[payoff, index] = FamilyContour.plan(self, rung(self.typical[0], payoff, index, SPACING))
+            where = rung(self.typical[0], payoff, index, SPACING)
+            self._contours[payoff, index] = FamilyContour.plan(self, where, self._skeleton(payoff, index))
         self._contours.move_to_end((payoff, index))
         return self._contours[payoff, index]
+
+    def _skeleton(self, payoff: Payoff, index: int) -> Skeleton:
+        """The skeleton of a rung. The lowest rung has a long period of its own, the others go together by threes."""
+        share = payoff is not Payoff.COMPLEMENT and index > 0
+        first = index - (index - 1) % _TOGETHER if share else index
+        if (payoff, first) not in self._skeletons:
+            while len(self._skeletons) >= _SKELETONS_HELD:
+                self._skeletons.popitem(last=False)
+            rungs = range(first, first + (_TOGETHER if share else 1))
+            self._skeletons[payoff, first] = Skeleton.build(
+                self, [rung(self.typical[0], payoff, i, SPACING) for i in rungs]
+            )
+        return self._skeletons[payoff, first]
 
     def evaluate(self, payoff: Payoff, pairs: Ints, thresholds: list[Threshold]) -> Values:
         """Certified values, one for each pair and threshold given; a threshold belongs to the lattice of its pair.
@@ -192,29 +127,10 @@ class FamilyContour:
     """Node kept[i] belongs to pair pair_of[i]; sorted by pair, then by node."""
 
     @classmethod
-    def plan(cls, family: Family, where: Rung) -> FamilyContour:
-        """Plan the contour of a rung for all pairs."""
-        lam, typical = float(where.tilt), family.typical
-        log_aims = [log_expected(lattice, where) + math.log(TOLERANCE) for lattice in typical]
-        theta = min((lattice.log_theta(where.tilt) for lattice in family.lattices), key=lambda t: t[0] - Fraction(t[1]))
-        lowest = (2 * theta[0], 2 * theta[1])  # Theta(tilt) of a pair is at least this
-        wanted = max(choose_nodes(x, where, aim, lowest) * x.step for x, aim in zip(typical, log_aims, strict=True))
-        period, nodes = _common_period(family, wanted)
-        bounds = [peak_bounds(lattice, lam) for lattice in family.lattices]
-        relative = min(
-            aim - math.log(typical_transform(where.payoff, lam, x.h)) for x, aim in zip(typical, log_aims, strict=True)
-        )
-        corners = transform_corners(where.payoff, lam, float(family.unit))
-        slack = 2 * max(b.slack for b in bounds)
-        bands = make_bands(nodes, float(period), corners, slack, relative)
-        plans = []
-        for lattice in typical:
-            own = int(period / lattice.step)
-            log_dropped = bands.log_dropped_on(
-                own, float(period), transform_corners(where.payoff, lam, lattice.h)
-            ) + math.log(2)  # twice: over budget, and trimmed
-            plans.append(Plan(lattice, where.payoff, where.tilt, own, np.empty(0, np.int64), log_dropped, lowest))
-        return cls(family, tuple(plans), nodes, *_nodes_of_pairs(family, bounds, period, nodes, bands))._trimmed()
+    def plan(cls, family: Family, where: Rung, skeleton: Skeleton) -> FamilyContour:
+        """The contour of a rung, on its skeleton."""
+        plans = skeleton.plans(where)
+        return cls(family, plans, skeleton.nodes, skeleton.pair_of, skeleton.kept)._trimmed()
 
     @cached_property
     def _log_moments(self) -> tuple[Floats, Floats, Floats]:
@@ -334,19 +250,6 @@ class FamilyContour:
         return sum_a, sum_b
 
 
-def _common_period(family: Family, wanted: Fraction) -> tuple[Fraction, int]:
-    """The least period from `wanted` on that is a multiple of every pair's step, and its number of common steps."""
-    inverse = common_step(1 / step for step in family.step_of[0])
-    multiple = 1 / inverse  # the least common multiple of the steps
-    period = math.ceil(wanted / multiple) * multiple
-    nodes = period / family.unit
-    if period > 2 * wanted or nodes > LARGEST_PERIOD_STEPS:
-        raise LatticeTooFineError(
-            f"The pairs have no common period of less than {LARGEST_PERIOD_STEPS:.0e} steps of {float(family.unit):.3g}."
-        )
-    return period, int(nodes)
-
-
 def _transform_sizes(plan: Plan, turns: Floats) -> Floats:
     """The larger of the two factors' sizes; both fall alike, since |q| is the same everywhere on the contour."""
     first, second = transform_factors(plan.payoff, plan.lam, plan.lattice.h, turns)
@@ -362,73 +265,3 @@ def _segment_sums(rows: Floats, count: Ints) -> Floats:
     inner = np.add.reduceat(rows, starts, axis=1)
     result: Floats = np.add.reduceat(inner, np.concatenate(([0], np.cumsum(blocks)[:-1])), axis=1)
     return result
-
-
-def _nodes_of_pairs(
-    family: Family, bounds: list[PeakBounds], period: Fraction, nodes: int, bands: Bands
-) -> tuple[Ints, Ints]:
-    """Every node that is within budget for some pair, with its pair, sorted.
-
-    Guarantee: none is missed. A pair's penalty is the sum of its members', so at a node within budget one of the two is at most
-    half the budget. A member's penalty has the period of its own lattice, and budgets never increase, so its nodes at
-    half the budget are translates of those in its own first period. Where a member has too many of them, its pairs are sieved
-    one by one.
-    """
-    strides, strengths = _distinct_strides(family, bounds)
-    numbers = _pair_numbers(family)
-    last = np.array([int(period / step) // 2 for step in family.steps])
-    found = []
-    for member, (lattice, bound) in enumerate(zip(family.own, bounds, strict=True)):
-        own_nodes = int(period / lattice.step)
-        own = sieve(lattice.strides, tuple(2 * s for s in bound.strengths), own_nodes, bands)
-        found.append(numbers[member, member] * (nodes + 1) + own)
-        others = np.array([j for j in range(len(bounds)) if j != member], dtype=np.int64)
-        if len(own) * (nodes // own_nodes) > _HEAVY:
-            for other in others:
-                number = int(numbers[member, other])
-                found.append(number * (nodes + 1) + _sieve_pair(family, bounds, number, period, bands))
-        elif len(others):
-            k = _translates(own, own_nodes, nodes)
-            squares = phases(k, strides, nodes) ** 2
-            penalty = np.einsum("ps,sk->pk", strengths[member] + strengths[others], squares)  # in a fixed order
-            within = (penalty * (1 - 1e-9) <= bands.at(k)) & (k <= last[numbers[member, others], None])
-            partner, place = np.nonzero(within)
-            found.append(numbers[member, others[partner]] * (nodes + 1) + k[place])
-    key = distinct(np.concatenate(found))
-    return key // (nodes + 1), key % (nodes + 1)
-
-
-def _sieve_pair(family: Family, bounds: list[PeakBounds], pair: int, period: Fraction, bands: Bands) -> Ints:
-    """The nodes of one pair by a sieve of its own."""
-    step, (i, j) = family.steps[pair], family.pairs[pair]
-    ratio = int(step / family.unit)
-    strides = tuple(a // ratio for m in (i, j) for a in family.lattices[m].strides)
-    return sieve(strides, bounds[i].strengths + bounds[j].strengths, int(period / step), bands)
-
-
-def _translates(own: Ints, own_nodes: int, nodes: int) -> Ints:
-    """All k in [0, nodes / 2] that are congruent to plus or minus a node of the first period."""
-    shifts = own_nodes * np.arange(nodes // own_nodes // 2 + 1, dtype=np.int64)[:, None]
-    k = distinct(np.concatenate([(shifts + own).ravel(), (shifts - own).ravel()]))
-    result: Ints = k[(k >= 0) & (2 * k <= nodes)]
-    return result
-
-
-def _distinct_strides(family: Family, bounds: list[PeakBounds]) -> tuple[tuple[int, ...], Floats]:
-    """The strides that occur in the family, and the strength with which each member has each of them."""
-    strides = sorted({a for lattice in family.lattices for a in lattice.strides})
-    place = {a: i for i, a in enumerate(strides)}
-    strengths = np.zeros((len(bounds), len(strides)))
-    for row, lattice, bound in zip(strengths, family.lattices, bounds, strict=True):
-        for a, strength in zip(lattice.strides, bound.strengths, strict=True):
-            row[place[a]] += strength
-    return tuple(strides), strengths
-
-
-def _pair_numbers(family: Family) -> Ints:
-    """The number of the pair of members i and j, in either order."""
-    n = len(family.members)
-    numbers = np.empty((n, n), dtype=np.int64)
-    for number, (i, j) in enumerate(family.pairs):
-        numbers[i, j] = numbers[j, i] = number
-    return numbers
