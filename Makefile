@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup lint types test census mutants soak bench bench-certified clean
+.PHONY: setup lint types test census mutants soak bench bench-certified results clean
 
 setup: $(VENV)/.installed
 
@@ -37,6 +37,9 @@ soak: setup
 bench: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,bench]'
 	$(BIN)/python benchmarks/run.py
+
+results: setup
+	$(BIN)/python benchmarks/published.py
 
 bench-certified: setup
 	$(BIN)/python benchmarks/certified_pairs.py

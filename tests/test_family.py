@@ -13,6 +13,7 @@ import pytest
 import exactdp.engine.skeleton as module
 import oracle
 from exactdp.engine.ball import BallContour
+from exactdp.engine.bracket import Bracket
 from exactdp.engine.contours import Contours
 from exactdp.engine.family import Family, FamilyContour
 from exactdp.engine.float64 import Contour
@@ -21,7 +22,7 @@ from exactdp.engine.moments import log_moments
 from exactdp.engine.payoff import Payoff, delta_threshold, tail_threshold, transform_factors
 from exactdp.engine.plan import Plan
 from exactdp.engine.sieve import angles, make_bands, peak_bounds, phases
-from exactdp.families import Pairs, Question
+from exactdp.families import Pairs, Question, both_ends_hold
 from exactdp.profile import profile
 
 ALL = [Payoff.DELTA, Payoff.TAIL, Payoff.COMPLEMENT]
@@ -194,6 +195,21 @@ def test_an_answer_does_not_depend_on_what_else_is_asked() -> None:
         alone = Pairs(Family(f.members)).profile([questions[i]]).delta
         for name in ("log_scale", "lower", "upper"):
             assert getattr(alone, name)[0] == getattr(together, name)[i]
+
+
+def test_an_epsilon_is_proved_at_both_ends_and_in_both_readings() -> None:
+    def holds(*deltas: float) -> bool:
+        values = np.log(np.array(deltas))
+        bracket = Bracket(values, np.ones(4) * (1 - 1e-13), np.ones(4) * (1 + 1e-13))
+        return bool(both_ends_hold(bracket, np.array([math.log(1e-6)]), np.array([1e-12]))[0])
+
+    high, low = 1e-6 * (1 + 1e-9), 1e-6 * (1 - 1e-9)
+    assert holds(high, high, low, low)
+    assert not holds(high, low, low, low)
+    assert not holds(low, high, low, low)
+    assert not holds(high, high, high, low)
+    assert not holds(high, high, low, high)
+    assert not holds(1e-6, high, low, low)
 
 
 def test_far_tails_and_families_that_cannot_share_are_answered_pair_by_pair() -> None:

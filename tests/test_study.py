@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import exactdp
 import oracle
 from exactdp import census
+from exactdp.census import overall
 from exactdp.census.study import Contest, Study
 
 DHC = census.release("dhc-persons-us")
@@ -240,6 +241,17 @@ def test_the_census() -> None:
     proxy = DHC.pair(13, 13)
     worst = max(study.epsilon(f"1e-{k}") / proxy.epsilon_bounds(f"1e-{k}").lower - 1 for k in (6, 9, 10, 18, 21))
     assert worst < 3e-6
+
+
+def test_the_overall_epsilon_does_not_depend_on_where_the_search_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a bad guess another pair looks worst first; the true worst one, 1e-6 away, must still be found."""
+    exact = DHC.account().epsilon_bounds("1e-10")
+    for guess in (5.0, 40.0):
+        monkeypatch.setattr(overall, "gaussian_epsilon", lambda *_, start=guess: start)
+        low, high = DHC.account().epsilon_bounds("1e-10")
+        assert low <= exact.upper
+        assert exact.lower <= high
+        assert high - low < 1e-11
 
 
 def test_pl94_says_that_its_lattice_is_too_fine() -> None:

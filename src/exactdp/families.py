@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtri_exp
 
 from exactdp.certified import beta_floats
-from exactdp.engine.bracket import Bracket
+from exactdp.engine.bracket import Bools, Bracket
 from exactdp.engine.contours import ACCURACY, RESORT_TO_BALLS, Contours, Values
 from exactdp.engine.family import Family
 from exactdp.engine.payoff import Payoff, Threshold, delta_threshold, tail_threshold
@@ -139,10 +139,7 @@ class Pairs:
         asked = [
             Question(p, r) for p, both in zip(pairs, ends.tolist(), strict=True) for x in both for r in both_readings(x)
         ]
-        delta = self.profile(asked).delta
-        too_large = np.all((delta.log_lower().reshape(-1, 2, 2)[:, 0]) >= (target + error)[:, None], axis=1)
-        small_enough = np.all((delta.log_upper().reshape(-1, 2, 2)[:, 1]) <= (target - error)[:, None], axis=1)
-        proved = too_large & small_enough & (step < 1e-9 * (1 + np.abs(e)))
+        proved = both_ends_hold(self.profile(asked).delta, target, error) & (step < 1e-9 * (1 + np.abs(e)))
         return np.where(proved, ends[:, 0], np.nan), np.where(proved, ends[:, 1], np.nan)
 
     def betas(self, questions: list[Question]) -> tuple[Floats, Floats]:
@@ -205,6 +202,17 @@ class Pairs:
             if np.all(np.abs(move) <= 1):
                 break
         return [-int(x) if m else int(x) for x, m in zip(t, mirror, strict=True)]
+
+
+def both_ends_hold(delta: Bracket, target: Floats, error: Floats) -> Bools:
+    """For each question, from delta at both readings of the lower end and then of the upper end: are both ends proved?
+
+    The lower end needs delta at least the target, the upper end delta at most the target (logarithms, Theorem 5).
+    """
+    too_large = np.all(delta.log_lower().reshape(-1, 2, 2)[:, 0] >= (target + error)[:, None], axis=1)
+    small_enough = np.all(delta.log_upper().reshape(-1, 2, 2)[:, 1] <= (target - error)[:, None], axis=1)
+    result: Bools = too_large & small_enough
+    return result
 
 
 def _empty(count: int) -> Point:

@@ -142,11 +142,12 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     """A table on standard output: boxed on a terminal, plain columns elsewhere."""
     terminal = sys.stdout.isatty()
     console = Console(highlight=False, width=None if terminal else 1000)
-    table = Table(title=title, title_justify="left", box=HEAVY_HEAD if terminal else None, pad_edge=False)
+    table = Table(box=HEAVY_HEAD if terminal else None, pad_edge=False)
     for i, name in enumerate(columns):
         table.add_column(name, justify="left" if i == 0 else "right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
+    print(title)
     if terminal:
         console.print(table)
     else:  # without the blanks that would fill up the lines

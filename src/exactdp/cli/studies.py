@@ -34,9 +34,8 @@ from exactdp.numbers import whole
 
 DELTAS = tuple(f"1e-{k}" for k in range(5, 16))
 ALPHAS = ("0.001", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5")
-EPSILONS = 42
-"""Points of the profile: where zCDP states 10^-1/2, 10^-1, ... 10^-21."""
-LEVEL_DELTA = Fraction(1, 10**10)
+STATED = tuple(f"{digit}e-{k}" for k in range(1, 22) for digit in (5, 1))
+"""The profile is taken where zCDP's simple conversion states these 42 deltas, as in the published tables."""
 
 
 @app.command("census")
@@ -57,6 +56,10 @@ def _census(
     proxy: Annotated[
         bool, typer.Option("--proxy", help="Only compare the full path with itself with the overall guarantee.")
     ] = False,
+    level_delta: Annotated[
+        str,
+        typer.Option("--level-delta", metavar="NUMBER", help="The delta at which each level is looked at on its own."),
+    ] = "1e-10",
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Whether to draw the figures.")] = True,
     as_json: JsonOption = False,
 ) -> None:
@@ -64,6 +67,7 @@ def _census(
     release = read_design(name)
     asked = whole(digits, "--digits", 5, 1000) if certified else None
     grids = Grids.read([] if proxy else _epsilons(release), delta or DELTAS, [] if proxy else ALPHAS, asked)
+    at_level = Grids.read(deltas=[level_delta]).deltas[0]
     folder = output / release.name
     try:
         with make_runner(read_jobs(jobs), dask, in_small_parts=True) as runner:
@@ -71,7 +75,7 @@ def _census(
             if proxy:
                 _show_proxy(study, as_json)
                 return
-            summary = summarize(study, runner, LEVEL_DELTA, lambda text: tell(f"{text} ..."))
+            summary = summarize(study, runner, at_level, lambda text: tell(f"{text} ..."))
     except KeyboardInterrupt:
         tell(f"Stopped. Finished pairs are kept in {folder}; the same command goes on from there.")
         raise
@@ -122,9 +126,8 @@ def _study(release: Release, grids: Grids, runner: Runner, folder: Path) -> Stud
 
 
 def _epsilons(release: Release) -> list[Fraction]:
-    """Where zCDP's simple conversion states 10^-1/2, 10^-1, ..., rounded to four decimals."""
-    stated = (zcdp_epsilon_simple(release.rho, 10 ** (-k / 2)) for k in range(1, EPSILONS + 1))
-    return [Fraction(round(e * 10_000), 10_000) for e in stated]
+    """Where zCDP's simple conversion states those deltas, rounded to four decimals."""
+    return [Fraction(round(zcdp_epsilon_simple(release.rho, d) * 10_000), 10_000) for d in STATED]
 
 
 def _show(study: Study, summary: Summary) -> None:
@@ -145,7 +148,7 @@ def _show(study: Study, summary: Summary) -> None:
         [r.level, f"{float(r.rho):.6g}", percent(r.saved_simple.saved), percent(r.saved_optimal.saved)]
         for r in summary.levels
     ]
-    title = f"Noise variance that each level on its own could save at delta = {decimal_text(LEVEL_DELTA)}"
+    title = f"Noise variance that each level on its own could save at delta = {decimal_text(summary.levels[0].delta)}"
     show_table(title, ["level", "rho", "against zCDP simple", "against zCDP optimal"], rows)
     worst = max(float(r.epsilon[1]) / float(r.proxy[0]) - 1 for r in summary.epsilons)
     print(f"The full path with itself understates the overall epsilon by at most {worst:.1e} (relative).")
