@@ -23,7 +23,7 @@ types: setup
 	$(BIN)/mypy
 
 test: lint types
-	$(BIN)/pytest -m 'not soak'
+	$(BIN)/pytest -n auto -m 'not soak'
 
 mutants: setup
 	$(BIN)/python tests/mutants.py

@@ -101,6 +101,7 @@ def test_a_shared_contour_is_a_valid_plan_for_every_pair(seed: int, payoff: Payo
     """The same nodes evaluated for one pair, in float64 and in balls: the enclosures overlap and are narrow."""
     f = family(seed)
     contour = f.contour(payoff, 0)
+    assert contour is not None
     thresholds, pairs = [], np.arange(len(f.pairs))
     for p in pairs:
         lattice = f.lattice(int(p))
@@ -133,6 +134,7 @@ def test_dropped_nodes_of_every_pair(seed: int, payoff: Payoff) -> None:
     """All nodes that a pair does not keep, one by one, add up to no more than its plan says."""
     f = family(seed)
     contour = f.contour(payoff, seed % 2)
+    assert contour is not None
     for p in range(len(f.pairs)):
         plan = _plan_of(contour, p)
         k = np.arange(plan.nodes // 2 + 1, dtype=np.int64)
@@ -195,6 +197,33 @@ def test_an_answer_does_not_depend_on_what_else_is_asked() -> None:
         alone = Pairs(Family(f.members)).profile([questions[i]]).delta
         for name in ("log_scale", "lower", "upper"):
             assert getattr(alone, name)[0] == getattr(together, name)[i]
+    for ask, grid in (
+        (whole.epsilons, ("0.3", "1e-3", "1e-10", "1e-40", "1e-200")),
+        (whole.betas, ("1e-9", "0.3", "0.97")),
+    ):
+        questions = [Question(p, Fraction(x)) for x in grid for p in range(len(f.pairs))]
+        lower, upper = ask(questions)
+        for i, question in enumerate(questions):
+            assert [x[0] for x in ask([question])] == [lower[i], upper[i]]
+
+
+def test_narrow_epsilons_on_plateaus() -> None:
+    f = Family(((Group(Fraction(6), 1, 1), Group(Fraction(4), 1, 1)), (Group(Fraction(12, 5), 1, 1),)))
+    assert f.can_share
+    lower, upper = Pairs(f).epsilons([Question(p, Fraction(3, 10**36)) for p in range(3)])
+    assert np.all(upper - lower <= 2e-10 * upper)
+
+
+def test_too_many_nodes_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = family(2)
+    expected = Pairs(f).profile([Question(p, Fraction(2)) for p in range(len(f.pairs))]).delta
+    monkeypatch.setattr(module, "MOST_NODES", 10)
+    again = Family(f.members)
+    assert again.contour(Payoff.DELTA, 1) is None
+    found = Pairs(again).profile([Question(p, Fraction(2)) for p in range(len(f.pairs))]).delta
+    assert np.all(found.lower_floats() <= expected.upper_floats())
+    assert np.all(expected.lower_floats() <= found.upper_floats())
+    assert np.all(found.upper_floats() - found.lower_floats() <= 1e-11 * found.upper_floats())
 
 
 def test_an_epsilon_is_proved_at_both_ends_and_in_both_readings() -> None:

@@ -243,6 +243,35 @@ def test_the_census() -> None:
     assert worst < 3e-6
 
 
+def _many(count: int, rho: str) -> Study:
+    queries = {f"q{i}": Fraction(rho) for i in range(count)}
+    return census.Release("many", "", "", {"Nation": queries, "State": queries}, {1: (), 2: ("State",)}).account()
+
+
+@pytest.mark.parametrize(
+    ("count", "rho", "alpha"),
+    [(30, "1/2", "1e-3"), (30, "1/2", "1e-4"), (80, "1", "1e-10"), (80, "1", "1e-15"), (600, "1", "1e-100")],
+)
+def test_the_envelope_of_much_budget_is_narrow(count: int, rho: str, alpha: str) -> None:
+    """The best slope is below 1 and delta there is near 1."""
+    study = _many(count, rho)
+    low, high = study.beta_bounds(alpha)
+    assert high - low <= 1e-11 * high
+    least = min(study.release.pair(*pair).beta_bounds(alpha).upper for pair in study.pairs)
+    assert low <= least
+
+
+def test_the_envelope_below_the_double_range() -> None:
+    """beta = 4e-350 has a positive upper bound, and alpha below the normal range does not invert the bounds."""
+    low, high = _many(400, "1").beta_bounds("0.5")
+    assert low == 0 < high
+    study = _many(600, "1")
+    for alpha in ("1e-316", "1e-318", "1e-321", "1e-400"):
+        low, high = study.beta_bounds(alpha)
+        least = min(study.release.pair(*pair).beta_bounds(alpha).upper for pair in study.pairs)
+        assert 0 <= low <= min(high, least * (1 + 1e-11))
+
+
 def test_the_overall_epsilon_does_not_depend_on_where_the_search_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     """From a bad guess another pair looks worst first; the true worst one, 1e-6 away, must still be found."""
     exact = DHC.account().epsilon_bounds("1e-10")

@@ -39,6 +39,7 @@ from exactdp.tradeoff import Tail, beta_at_edge, tails_at, tails_of_bracket, upp
 _NEWTON_STEPS = 4
 _SLACK = 2.0**-48
 _CONTOURS_HELD = 4
+_NARROW = 1e-11  # ends further than this from the estimate, relative to it, are left to the search for one pair
 
 
 @dataclass(frozen=True)
@@ -125,21 +126,28 @@ class Pairs:
         error = _SLACK * (1 + np.abs(target))
         longest = 1 + math.sqrt(spread)
         e = np.array([starts[q.at] for q in questions])
+        step = np.full(len(e), math.inf)
+        active = np.arange(len(e))  # a question stops by itself, so that its result does not depend on the others
         for _ in range(_NEWTON_STEPS):
-            point = self.profile([Question(p, Fraction(x)) for p, x in zip(pairs, e.tolist(), strict=True)])
+            x, aim = e[active], target[active]
+            point = self.profile([Question(pairs[i], Fraction(y)) for i, y in zip(active, x.tolist(), strict=True)])
             bottom, top = point.delta.log_lower(), point.delta.log_upper()
             value = (np.maximum(bottom, top - 50) + top) / 2
             slope = np.maximum(np.exp(np.minimum(point.log_density - value, 700.0)), 1e-290)
-            miss = value - target
-            step = 1.5 * (top - bottom + np.abs(miss) + 2 * error) / slope + 4 * np.spacing(np.abs(e))
-            if np.all((np.abs(miss) < 3e-13 * (1 + np.abs(target))) | ((bottom <= target) & (target <= top))):
+            miss = value - aim
+            step[active] = 1.5 * (top - bottom + np.abs(miss) + 2 * error[active]) / slope + 4 * np.spacing(np.abs(x))
+            going = (np.abs(miss) >= 3e-13 * (1 + np.abs(aim))) & ((bottom > aim) | (aim > top))
+            active = active[going]
+            if not len(active):
                 break
-            e = e + np.clip(miss / slope, -longest, longest)
+            e[active] += np.clip(miss / slope, -longest, longest)[going]
+        step[active] = math.inf  # moved since its last evaluation
+        step = np.minimum(step, 1.0)
         ends = np.stack([e - step, e + step], axis=1)
         asked = [
             Question(p, r) for p, both in zip(pairs, ends.tolist(), strict=True) for x in both for r in both_readings(x)
         ]
-        proved = both_ends_hold(self.profile(asked).delta, target, error) & (step < 1e-9 * (1 + np.abs(e)))
+        proved = both_ends_hold(self.profile(asked).delta, target, error) & (step < _NARROW * (1 + np.abs(e)))
         return np.where(proved, ends[:, 0], np.nan), np.where(proved, ends[:, 1], np.nan)
 
     def betas(self, questions: list[Question]) -> tuple[Floats, Floats]:
@@ -195,11 +203,13 @@ class Pairs:
         # the slope of the continuous Gaussian's tail: that of a lumpy tail says little about its neighbourhood
         per_step = np.exp(-(quantile**2) / 2 - logs) / math.sqrt(2 * math.pi * spread) * h
         t = np.maximum(np.floor(quantile * math.sqrt(spread) / h), 1.0)
+        active = np.arange(len(t))
         for _ in range(_NEWTON_STEPS):
-            values = self._tail_values([(q.pair, int(x)) for q, x in zip(questions, t, strict=True)])
-            move = np.floor((values.bracket.log_upper() - logs) / per_step)
-            t = np.maximum(t + move, 1.0)
-            if np.all(np.abs(move) <= 1):
+            values = self._tail_values([(questions[i].pair, int(t[i])) for i in active])
+            move = np.floor((values.bracket.log_upper() - logs[active]) / per_step[active])
+            t[active] = np.maximum(t[active] + move, 1.0)
+            active = active[np.abs(move) > 1]
+            if not len(active):
                 break
         return [-int(x) if m else int(x) for x, m in zip(t, mirror, strict=True)]
 

@@ -23,6 +23,7 @@ from exactdp.profile import Point, both_readings, epsilon_bracket, gaussian_epsi
 from exactdp.tradeoff import TradeOffCurve, lower_hull
 
 _SLACK = 2.0**-47
+_TINY = 1e-322  # a few times the smallest double: what underflow can take away
 _SEARCH_STEPS = 100
 
 
@@ -138,13 +139,14 @@ class _Envelope:
                 epsilon = self._between()
             else:
                 break
-        return max(self._lower, 0.0), min(self._upper(), 1.0)
+        return max(min(self._lower, self._upper()), 0.0), min(self._upper(), 1.0)
 
     def _look(self, epsilon: Fraction) -> bool:
         """Improve the bounds by the line of slope e^epsilon and the vertex it touches; False if that brings nothing new."""
         pairs = self._overall.pairs
         point = self._overall.point(abs(epsilon))
-        worst = int(np.argmin(point.rest.log_lower()) if epsilon >= 0 else np.argmax(point.delta.log_upper()))
+        by_rest = epsilon >= 0 or self._small
+        worst = int(np.argmin(point.rest.log_lower()) if by_rest else np.argmax(point.delta.log_upper()))
         before = self._lower
         self._lower = max(self._lower, self._line(point, epsilon))
         lattice = pairs.family.typical[pairs.family.step_of[1][worst]]
@@ -158,12 +160,12 @@ class _Envelope:
         return fresh or self._lower > before
 
     def _take(self, pair: int, step: int, total: int) -> None:
-        """Put a vertex on its side of alpha if it is nearer than the one there."""
+        """Put a vertex on its side of alpha, in place of the one there."""
         alpha, beta = self._overall.pairs.tails([(pair, step), (pair, total + 1 - step)])
         # upwards and to the right, both of which stay above the envelope
         log = alpha.high if self._small else alpha.rest_low
-        u = math.exp(log) * (1 + _SLACK) if self._small else math.exp(log) * (1 - _SLACK)
-        vertex = _Vertex(u, math.exp(beta.high) * (1 + _SLACK), pair, step)
+        u = math.exp(log) * (1 + _SLACK) + _TINY if self._small else math.exp(log) * (1 - _SLACK) - _TINY
+        vertex = _Vertex(u, math.exp(beta.high) * (1 + _SLACK) + _TINY, pair, step)
         on_right = u >= self._u if self._small else u <= self._u
         self._left, self._right = (self._left, vertex) if on_right else (vertex, self._right)
 
@@ -175,10 +177,15 @@ class _Envelope:
         e = float(epsilon)
         slack = _SLACK * (1 + abs(e))
         if epsilon >= 0:
+            slack += _SLACK * abs(self._log_alpha)
             rest = float(point.rest.lower_floats().min())
-            return rest - math.exp(min(e + self._log_alpha, 700.0)) * (1 + slack) - slack * rest
-        gap, delta = float(1 - self._alpha), float(point.delta.upper_floats().max())
-        return math.exp(e) * ((gap - delta) - slack * (gap + delta))
+            return rest - math.exp(min(e + self._log_alpha, 700.0)) * (1 + slack) - slack * rest - _TINY
+        # 1 - alpha - delta as a difference of two numbers that are known in relative terms
+        if self._small:
+            first, second = float(point.rest.lower_floats().min()), self._u
+        else:
+            first, second = self._u, float(point.delta.upper_floats().max())
+        return math.exp(e) * ((first - second) - slack * (first + second)) - _TINY
 
     def _between(self) -> Fraction:
         """The logarithm of the slope of the chord between the two vertices, exact where it is an edge of one pair's curve."""
@@ -200,4 +207,4 @@ class _Envelope:
         share = min(max(abs(right.u - self._u) / gap, 0.0), 1.0)
         rise = max(left.beta - right.beta, 0.0)
         # u itself is rounded, which moves the chord by its slope times that
-        return (right.beta + rise * share) * (1 + _SLACK) + rise / gap * self._u * _SLACK
+        return (right.beta + rise * share) * (1 + _SLACK) + rise / gap * (self._u * _SLACK + _TINY) + _TINY

@@ -26,6 +26,7 @@ from exactdp.engine.plan import Plan, log_aliasing
 from exactdp.engine.sieve import Ints, angles, distinct, ranges
 from exactdp.engine.skeleton import Skeleton
 from exactdp.engine.tilt import Rung, rung, rung_index
+from exactdp.errors import LatticeTooFineError
 from exactdp.mechanisms.theta import Complexes, Floats
 
 SPACING = 4.0
@@ -43,24 +44,25 @@ _MATRIX = 1 << 19
 class Family(Members):
     """The members with the contours of all their pairs, built when first needed."""
 
-    _contours: OrderedDict[tuple[Payoff, int], FamilyContour] = field(
+    _contours: OrderedDict[tuple[Payoff, int], FamilyContour | None] = field(
         default_factory=OrderedDict, repr=False, compare=False
     )
-    _skeletons: OrderedDict[tuple[Payoff, int], Skeleton] = field(
+    _skeletons: OrderedDict[tuple[Payoff, int], Skeleton | None] = field(
         default_factory=OrderedDict, repr=False, compare=False
     )
 
-    def contour(self, payoff: Payoff, index: int) -> FamilyContour:
-        """The shared contour of one rung."""
+    def contour(self, payoff: Payoff, index: int) -> FamilyContour | None:
+        """The shared contour of one rung; None where too many nodes would have to be held."""
         if (payoff, index) not in self._contours:
             while len(self._contours) >= _CONTOURS_HELD:
                 self._contours.popitem(last=False)
             where = rung(self.typical[0], payoff, index, SPACING)
-            self._contours[payoff, index] = FamilyContour.plan(self, where, self._skeleton(payoff, index))
+            skeleton = self._skeleton(payoff, index)
+            self._contours[payoff, index] = None if skeleton is None else FamilyContour.plan(self, where, skeleton)
         self._contours.move_to_end((payoff, index))
         return self._contours[payoff, index]
 
-    def _skeleton(self, payoff: Payoff, index: int) -> Skeleton:
+    def _skeleton(self, payoff: Payoff, index: int) -> Skeleton | None:
         """The skeleton of a rung. The lowest rung has a long period of its own, the others go together by threes."""
         share = payoff is not Payoff.COMPLEMENT and index > 0
         first = index - (index - 1) % _TOGETHER if share else index
@@ -68,15 +70,18 @@ class Family(Members):
             while len(self._skeletons) >= _SKELETONS_HELD:
                 self._skeletons.popitem(last=False)
             rungs = range(first, first + (_TOGETHER if share else 1))
-            self._skeletons[payoff, first] = Skeleton.build(
-                self, [rung(self.typical[0], payoff, i, SPACING) for i in rungs]
-            )
+            try:
+                self._skeletons[payoff, first] = Skeleton.build(
+                    self, [rung(self.typical[0], payoff, i, SPACING) for i in rungs]
+                )
+            except LatticeTooFineError:  # the pairs are then asked one by one, and say themselves what is wrong
+                self._skeletons[payoff, first] = None
         return self._skeletons[payoff, first]
 
     def evaluate(self, payoff: Payoff, pairs: Ints, thresholds: list[Threshold]) -> Values:
         """Certified values, one for each pair and threshold given; a threshold belongs to the lattice of its pair.
 
-        Results do not depend on what is asked together. Beyond the farthest tail the bounds are 0 and 1.
+        Results do not depend on what is asked together. Where no contour can be shared the bounds are 0 and 1.
         """
         which = self.step_of[1][pairs]
         rungs: dict[tuple[int, int], int] = {}
@@ -93,6 +98,8 @@ class Family(Members):
         questions.pop(_NO_RUNG, None)
         for index, members in questions.items():
             contour = self.contour(payoff, index)
+            if contour is None:
+                continue
             for place, sums in contour.evaluate(pairs[members], [thresholds[i] for i in members]):
                 with np.errstate(divide="ignore", invalid="ignore"):
                     parts[:, np.array(members)[place]] = sums.log_scale, sums.lower, sums.upper, sums.slope / sums.value

@@ -18,7 +18,11 @@ from exactdp.engine.payoff import transform_corners
 from exactdp.engine.plan import TOLERANCE, Plan, choose_nodes, log_expected, typical_transform
 from exactdp.engine.sieve import Bands, Ints, PeakBounds, distinct, make_bands, peak_bounds, phases, sieve
 from exactdp.engine.tilt import Rung
+from exactdp.errors import LatticeTooFineError
 from exactdp.mechanisms.theta import Floats
+
+MOST_NODES = 4_000_000
+"""Nodes of all pairs together beyond which contours are not shared (about 500 MB)."""
 
 _HEAVY = 30_000  # nodes of a member over which its pairs are sieved one by one
 
@@ -96,16 +100,16 @@ def nodes_of_pairs(
     strides, strengths = _distinct_strides(members, bounds)
     numbers = _pair_numbers(members)
     last = np.array([int(period / step) // 2 for step in members.steps])
-    found = []
+    found = _Found(nodes)
     for member, (lattice, bound) in enumerate(zip(members.own, bounds, strict=True)):
         own_nodes = int(period / lattice.step)
         own = sieve(lattice.strides, tuple(2 * s for s in bound.strengths), own_nodes, bands)
-        found.append(numbers[member, member] * (nodes + 1) + own)
+        found.add(numbers[member, member], own)
         others = np.array([j for j in range(len(bounds)) if j != member], dtype=np.int64)
         if len(own) * (nodes // own_nodes) > _HEAVY:
             for other in others:
                 number = int(numbers[member, other])
-                found.append(number * (nodes + 1) + _sieve_pair(members, bounds, number, period, bands))
+                found.add(number, _sieve_pair(members, bounds, number, period, bands))
         elif len(others):
             k = _translates(own, own_nodes, nodes)
             squares = phases(k, strides, nodes) ** 2
@@ -117,9 +121,27 @@ def nodes_of_pairs(
                 partners = others[ends >= end]
                 penalty = np.einsum("ps,sk->pk", strengths[partners], squares[:, here])
                 partner, place = np.nonzero(penalty * (1 - 1e-9) <= room[here])
-                found.append(numbers[member, partners[partner]] * (nodes + 1) + k[here][place])
-    key = distinct(np.concatenate(found))
-    return key // (nodes + 1), key % (nodes + 1)
+                found.add(numbers[member, partners[partner]], k[here][place])
+    return found.sorted()
+
+
+class _Found:
+    """Nodes with their pairs, packed into one integer each."""
+
+    def __init__(self, nodes: int) -> None:
+        self._base = nodes + 1
+        self._keys: list[Ints] = []
+        self._count = 0
+
+    def add(self, pairs: Ints | int, k: Ints) -> None:
+        self._count += len(k)
+        if self._count > MOST_NODES:
+            raise LatticeTooFineError(f"more than {MOST_NODES:,} nodes of the Fourier sums of all pairs matter")
+        self._keys.append(pairs * self._base + k)
+
+    def sorted(self) -> tuple[Ints, Ints]:
+        key = distinct(np.concatenate(self._keys))
+        return key // self._base, key % self._base
 
 
 def _sieve_pair(members: Members, bounds: list[PeakBounds], pair: int, period: Fraction, bands: Bands) -> Ints:
