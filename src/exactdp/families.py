@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri_exp
@@ -42,8 +43,7 @@ _CONTOURS_HELD = 4
 _NARROW = 1e-11  # ends further than this from the estimate, relative to it, are left to the search for one pair
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """One question to one pair: its number in the family, and epsilon, delta or alpha."""
 
     pair: int

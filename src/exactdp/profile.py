@@ -125,7 +125,7 @@ def point_of_sums(
         for row, part in enumerate((*_parts(delta), *_parts(rest), density)):
             parts[row, members] = part
     point = Point(Bracket(*parts[:3]), Bracket(*parts[3:6]), parts[6])
-    return _mirrored(point, epsilons) if any(e < 0 for e in epsilons) else point
+    return _mirrored(point, epsilons) if any(e.numerator < 0 for e in epsilons) else point
 
 
 def _parts(bracket: Bracket) -> tuple[Floats, Floats, Floats]:

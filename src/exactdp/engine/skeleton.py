@@ -24,7 +24,7 @@ from exactdp.mechanisms.theta import Floats
 MOST_NODES = 4_000_000
 """Nodes of all pairs together beyond which contours are not shared (about 500 MB)."""
 
-_HEAVY = 30_000  # nodes of a member over which its pairs are sieved one by one
+_HEAVY = 60_000  # nodes of a member over which its pairs are sieved one by one
 
 
 @dataclass(frozen=True)
