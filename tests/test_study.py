@@ -283,6 +283,18 @@ def test_the_overall_epsilon_does_not_depend_on_where_the_search_starts(monkeypa
         assert high - low < 1e-11
 
 
+@pytest.mark.soak
+def test_every_pair_of_the_census_contains_its_enclosure() -> None:
+    """All 946 pairs: float64 on shared contours against 20 digits in balls on contours of their own."""
+    grids = {"epsilons": ["2", "26.34", "40"], "deltas": ["1e-10"], "alphas": ["0.05"]}
+    floats, balls = DHC.account(**grids, jobs=2), DHC.account(**grids, jobs=2, digits=20)
+    for quantity in ("delta", "epsilon", "beta"):
+        for low, high, inner_low, inner_high in zip(
+            *(x.ravel() for study in (floats, balls) for x in study.table(quantity)), strict=True
+        ):
+            assert Fraction(low) <= Fraction(inner_low) <= Fraction(inner_high) <= Fraction(high)
+
+
 def test_pl94_says_that_its_lattice_is_too_fine() -> None:
     with pytest.raises(exactdp.LatticeTooFineError, match="too fine"):
         census.release("pl94-persons-us").account(epsilons=[17])
