@@ -98,7 +98,7 @@ MUTANTS = [
         "penalty * (1 - 1e-9) <= room[here]",
         "penalty * 1.3 <= room[here]",
     ),
-    ("translates on one side only", "engine/skeleton.py", "(shifts - own).ravel()", "(shifts + own).ravel()"),
+    ("translates on one side only", "engine/skeleton.py", "shifts + own, shifts - own", "shifts + own, shifts + own"),
     ("dropped nodes of pairs weakened", "engine/skeleton.py", "corners) + math.log(2)", "corners) - 12"),
     ("a member with itself counted once", "engine/family.py", "second[places], 2.0, 1.0)", "second[places], 1.0, 1.0)"),
     ("Theta of another pair", "engine/family.py", "low = low + (theta[pairs] -", "low = low + 0 * (theta[pairs] -"),

@@ -111,7 +111,8 @@ def nodes_of_pairs(
                 number = int(numbers[member, other])
                 found.add(number, _sieve_pair(members, bounds, number, period, bands))
         elif len(others):
-            k = _translates(own, own_nodes, nodes)
+            doubled = 2 * np.einsum("s,sk->k", bound.strengths, phases(own, lattice.strides, own_nodes) ** 2)
+            k = _translates(own, doubled, own_nodes, nodes, bands)
             squares = phases(k, strides, nodes) ** 2
             room = bands.at(k) - (1 - 1e-9) * np.einsum("s,sk->k", strengths[member], squares)  # in a fixed order
             ends = last[numbers[member, others]]
@@ -152,12 +153,12 @@ def _sieve_pair(members: Members, bounds: list[PeakBounds], pair: int, period: F
     return sieve(strides, bounds[i].strengths + bounds[j].strengths, int(period / step), bands)
 
 
-def _translates(own: Ints, own_nodes: int, nodes: int) -> Ints:
-    """All k in [0, nodes / 2] that are congruent to plus or minus a node of the first period."""
+def _translates(own: Ints, doubled: Floats, own_nodes: int, nodes: int, bands: Bands) -> Ints:
+    """All k in [0, nodes / 2] that are congruent to plus or minus a node of the first period and within their own budget."""
     shifts = own_nodes * np.arange(nodes // own_nodes // 2 + 1, dtype=np.int64)[:, None]
-    k = distinct(np.concatenate([(shifts + own).ravel(), (shifts - own).ravel()]))
-    result: Ints = k[(k >= 0) & (2 * k <= nodes)]
-    return result
+    k = np.stack([shifts + own, shifts - own])
+    keep = (k >= 0) & (2 * k <= nodes) & (doubled * (1 - 1e-9) <= bands.at(k))
+    return distinct(k[keep])
 
 
 def _distinct_strides(members: Members, bounds: list[PeakBounds]) -> tuple[tuple[int, ...], Floats]:
