@@ -309,11 +309,13 @@ class Contest:
             compositions = {pair: self.release.pair(*pair) for pair in bounds}
             if len(set(compositions.values())) == 1:
                 break
-            again = {}
-            for pair, composition in compositions.items():
-                ask = getattr(composition, f"{self.quantity}_bounds")
-                again[pair] = _larger_is_worse(self.quantity, ask(self.at, digits))
-            bounds = _still_in(again)
+            asked = {
+                composition: _larger_is_worse(
+                    self.quantity, getattr(composition, f"{self.quantity}_bounds")(self.at, digits)
+                )
+                for composition in dict.fromkeys(compositions.values())  # equal ones once
+            }
+            bounds = _still_in({pair: asked[composition] for pair, composition in compositions.items()})
         return min(bounds)
 
 
