@@ -49,8 +49,8 @@ MUTANTS = [
     (
         "trimmed nodes charged 1% less",
         "engine/plan.py",
-        "(math.log(2 / nodes) + 1e-9)",
-        "(math.log(2 / nodes) - 0.0101)",
+        "(math.log(2 / plan.nodes) + 1e-9)",
+        "(math.log(2 / plan.nodes) - 0.0101)",
     ),
     (
         "parabola too steep",

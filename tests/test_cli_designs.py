@@ -125,6 +125,10 @@ def test_census_prints_and_writes(written: Path) -> None:
         overall = {(r["quantity"], r["at"]): r for r in csv.DictReader(file)}
     assert float(overall["epsilon", "1e-10"]["upper"]) == max(float(r["upper"]) for r in rows)
     assert float(overall["beta", "0.05"]["lower"]) == SMALL.account().beta("0.05")
+    with (folder / "tradeoff.csv").open() as file:
+        curve = [(float(r["alpha"]), float(r["beta_lower"])) for r in csv.DictReader(file)]
+    assert (curve[0], curve[-1]) == ((0, 1), (1, 0))
+    assert all(beta <= SMALL.account().beta_bounds(alpha).upper for alpha, beta in curve[20:-1:40])
     record = json.loads((folder / "study.json").read_text())
     assert len(record["pairs"]) == 10
     assert len(record["grids"]["epsilon"]) == 42

@@ -17,7 +17,7 @@ FLOORS = [
     ["errors"],
     ["numbers", "files"],
     ["mechanisms.theta", "mechanisms.theta_ball"],
-    ["mechanisms.discrete_gaussian"],
+    ["mechanisms.discrete_gaussian", "gaussian"],
     ["reference"],
     ["engine.lattice"],
     ["engine.payoff", "engine.sieve", "engine.tilt", "engine.moments", "engine.plan"],

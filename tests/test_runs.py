@@ -12,7 +12,7 @@ import pytest
 
 import exactdp
 from exactdp.census.journal import Journal
-from exactdp.census.study import Grids, PairResult, Study, account, run
+from exactdp.census.study import Grids, PairResult, Study, run
 from exactdp.census.sweeps import Design, sweep
 from exactdp.census.workers import Cluster, Cores, Runner, Serial, make_runner
 from exactdp.errors import MissingExtraError
@@ -54,7 +54,7 @@ def test_in_balls_on_two_cores() -> None:
     grids = Grids.read(["3"], digits=25)
     with Cores(2) as two:
         found = {r.pair: r for part in run(SMALL, grids, two, SMALL.pairs) for r in part}
-    assert tuple(found[p] for p in SMALL.pairs) == account(SMALL, ["3"], digits=25).results
+    assert tuple(found[p] for p in SMALL.pairs) == SMALL.account(["3"], digits=25).results
 
 
 @pytest.mark.parametrize("kind", ["cores", "cluster"])
@@ -111,7 +111,7 @@ def test_other_questions_have_other_journals(tmp_path: Path) -> None:
 
 
 def test_decimals_survive_the_journal(tmp_path: Path) -> None:
-    study = account(SMALL, ["3"], digits=30)
+    study = SMALL.account(["3"], digits=30)
     journal = Journal.open(tmp_path, SMALL, study.grids)
     journal.add(study.results)
     assert Study(SMALL, study.grids, tuple(journal.finished()[p] for p in SMALL.pairs)) == study

@@ -6,7 +6,7 @@ import pytest
 
 import oracle
 from exactdp import census
-from exactdp.census.savings import GRID, full_path, full_path_pair, level_pair
+from exactdp.census.savings import GRID, level_pair
 from exactdp.census.summary import summarize
 from exactdp.census.workers import Serial
 from exactdp.conversions import zcdp_epsilon, zcdp_epsilon_simple
@@ -55,8 +55,8 @@ def test_levels() -> None:
     assert rho == sum(DHC.table["Block"].values())
     saving = census.level_saving(DHC, "Block", rational(zcdp_epsilon_simple(rho, d), "epsilon"), d)
     assert saving.saved == Fraction(2481, 10000)  # the largest factor on the safe side of 24.82%
-    assert full_path(DHC) == 13
-    assert full_path_pair(DHC) == DHC.pair(13, 13)
+    assert DHC.full_path == 13
+    assert DHC.proxy == DHC.pair(13, 13)
 
 
 def test_summary() -> None:

@@ -108,11 +108,11 @@ class Composition:
             return _each_decimal(
                 epsilon, lambda e, d: certified.delta_decimals(self._contours, e, d), read_epsilon, digits
             )
-        return _each(epsilon, self._delta_floats, read_epsilon)
+        return each_of_list(epsilon, self._delta_floats, read_epsilon)
 
     def log_delta(self, epsilon: Any) -> Any:
         """Natural logarithm of the upper bound of delta(epsilon), also where delta is below the double range."""
-        return _each(epsilon, self._log_delta_floats, read_epsilon).upper
+        return each_of_list(epsilon, self._log_delta_floats, read_epsilon).upper
 
     def epsilon(self, delta: Any) -> Any:
         """The least epsilon at this delta, rounded up: a certified upper bound (scalar or array).
@@ -128,7 +128,7 @@ class Composition:
             return _each_decimal(
                 delta, lambda x, d: certified.epsilon_decimals(self._contours, x, d), read_delta, digits
             )
-        return _each(delta, _one_by_one(self._epsilon_floats), read_delta)
+        return each_of_list(delta, _one_by_one(self._epsilon_floats), read_delta)
 
     def beta(self, alpha: Any) -> Any:
         """Type II error of the best test at type I error alpha, rounded down: a certified lower bound (scalar or array)."""
@@ -138,7 +138,7 @@ class Composition:
         """Certified bounds of the trade-off curve at alpha; with `digits`, decimals less than 10^-digits apart."""
         if digits is not None:
             return _each_decimal(alpha, lambda a, d: certified.beta_decimals(self._contours, a, d), read_alpha, digits)
-        return _each(alpha, _one_by_one(self._beta_floats), read_alpha)
+        return each_of_list(alpha, _one_by_one(self._beta_floats), read_alpha)
 
     def tradeoff(self, num: int = 201) -> TradeOffCurve:
         """A curve of (alpha, beta) for plotting: convex, from (0, 1) to (1, 0), at most `num` points."""
@@ -255,7 +255,7 @@ _Floats = tuple[list[float], list[float]]
 
 def each(value: Any, function: Callable[[Any], tuple[float, float]], read: Callable[[object], Any]) -> Bounds:
     """`function` of a scalar or of every element of an array-like, in its shape, one after the other."""
-    return _each(value, _one_by_one(function), read)
+    return each_of_list(value, _one_by_one(function), read)
 
 
 def _one_by_one(function: Callable[[Fraction], tuple[float, float]]) -> Callable[[list[Any]], _Floats]:
@@ -276,7 +276,7 @@ def _array(value: Any) -> np.ndarray[Any, np.dtype[np.object_]]:
         raise InvalidInputError(f"An array must be rectangular. Found {shown(value)}.") from None
 
 
-def _each(value: Any, function: Callable[[list[Any]], _Floats], read: Callable[[object], Any]) -> Bounds:
+def each_of_list(value: Any, function: Callable[[list[Any]], _Floats], read: Callable[[object], Any]) -> Bounds:
     """`function` of a scalar or of every element of an array-like, in its shape."""
     array = _array(value)
     lower, upper = function([read(v) for v in array.ravel()]) if array.size else ([], [])

@@ -21,17 +21,16 @@ from typing import Any
 import numpy as np
 from flint import arb
 from scipy.optimize import brentq
-from scipy.special import erfcx, log_ndtr, ndtr, ndtri_exp
+from scipy.special import ndtr, ndtri_exp
 
 from exactdp.coins import beta_lower
-from exactdp.composition import LARGEST_RHO, read_alpha, read_delta, read_epsilon
+from exactdp.composition import LARGEST_RHO, each_of_list, read_alpha, read_delta, read_epsilon
 from exactdp.errors import InvalidInputError
-from exactdp.mechanisms.theta import Floats
+from exactdp.gaussian import gaussian_logs
 from exactdp.mechanisms.theta_ball import ball, precision
 from exactdp.numbers import Number, log_rational, rational, shown
 
 _BITS = 192
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
 def zcdp_epsilon_simple(rho: Number, delta: Any) -> Any:
@@ -127,13 +126,13 @@ def gaussian_delta(mu: Number, epsilon: Any) -> Any:
     '5.793722e-07'
     """
     m = _mu(mu)
-    return _each(epsilon, read_epsilon, lambda es: [math.exp(_gaussian_logs(m, float(e))[0]) for e in es])
+    return _each(epsilon, read_epsilon, lambda es: [math.exp(gaussian_logs(m, float(e))[0]) for e in es])
 
 
 def gaussian_log_delta(mu: Number, epsilon: Any) -> Any:
     """The natural logarithm of `gaussian_delta`, also where that is below the double range. Estimate: not certified."""
     m = _mu(mu)
-    return _each(epsilon, read_epsilon, lambda es: [_gaussian_logs(m, float(e))[0] for e in es])
+    return _each(epsilon, read_epsilon, lambda es: [gaussian_logs(m, float(e))[0] for e in es])
 
 
 def gaussian_epsilon(mu: Number, delta: Any) -> Any:
@@ -152,7 +151,7 @@ def gaussian_epsilon(mu: Number, delta: Any) -> Any:
         target = log_rest if side else log_rational(d)
         low, high = log_rest * (1 + 1e-9), m * m / 2 + m * math.sqrt(-2 * log_rational(d))  # log(1 - delta); Chernoff
         return float(
-            brentq(lambda e: _gaussian_logs(m, e)[side] - target, low, high, xtol=1e-300, rtol=1e-15, maxiter=999)
+            brentq(lambda e: gaussian_logs(m, e)[side] - target, low, high, xtol=1e-300, rtol=1e-15, maxiter=999)
         )
 
     return _least_epsilon(m, delta, at)
@@ -212,40 +211,6 @@ def _simple_log_delta(r: Fraction, e: Fraction) -> arb:
     return -(ball(e - r) ** 2) / (4 * ball(r)) if e > r else arb(0)
 
 
-def _gaussian_logs(mu: float, e: float) -> tuple[float, float]:
-    """log delta and log(1 - delta) of the continuous Gaussian at epsilon = e.
-
-    With a = e/mu - mu/2, b = a + mu and Mills' ratio m = (1 - Phi)/phi: delta = phi(a) (m(a) - m(b)), and for small mu the
-    difference is the integral of -m'(x) = 1 - x m(x) from a to b.
-    """
-    if e < 0:  # 1 - delta(e) = e^e (1 - delta(-e))
-        log_rest = e + _gaussian_logs(mu, -e)[1]
-        return (math.log(-math.expm1(log_rest)) if log_rest else -math.inf), log_rest
-    if not mu or e / mu > 1e100:
-        return -math.inf, 0.0
-    a, b = e / mu - mu / 2, e / mu + mu / 2
-    log_density = -a * a / 2 - math.log(2 * math.pi) / 2
-    if mu >= 0.5 and a < 0:
-        log_rest = float(np.logaddexp(log_ndtr(a), log_density + math.log(_mills(b))))
-        return math.log1p(-math.exp(log_rest)), log_rest
-    fall = _mills(a) - _mills(b) if mu >= 0.5 else mu / 2 * (_WEIGHTS @ _mills_slope(a + mu / 2 * (1 + _NODES)))
-    log_delta = log_density + math.log(fall)
-    return log_delta, math.log1p(-math.exp(log_delta))
-
-
-def _mills(x: Any) -> Any:
-    return math.sqrt(math.pi / 2) * erfcx(x / math.sqrt(2))
-
-
-def _mills_slope(x: Floats) -> Floats:
-    """1 - x m(x), by its asymptotic series where that would cancel."""
-    inverse, series = np.maximum(x, 25.0) ** -2, np.ones_like(x)
-    for k in range(19, 1, -2):
-        series = 1 - k * inverse * series
-    result: Floats = np.where(x < 25, 1 - x * _mills(x), inverse * series)
-    return result
-
-
 def _log(d: Fraction) -> arb:
     """log of a rational in (0, 1), accurate in relative terms also near 1."""
     return ball(d - 1).log1p() if 2 * d > 1 else ball(d).log()
@@ -292,12 +257,12 @@ def _least_delta(
 
 def _each(value: Any, read: Callable[[object], Any], function: Callable[[list[Any]], list[float]]) -> Any:
     """`function` of a scalar or of every element of an array-like, in its shape."""
-    try:
-        array = np.asarray(value, dtype=object)
-    except ValueError:
-        raise InvalidInputError(f"An array must be rectangular. Found {shown(value)}.") from None
-    results = function([read(v) for v in array.ravel()])
-    return np.array(results, dtype=float).reshape(array.shape) if array.ndim else results[0]
+
+    def both(values: list[Any]) -> tuple[list[float], list[float]]:
+        results = function(values)
+        return results, results
+
+    return each_of_list(value, both, read).upper
 
 
 def _rho(value: object) -> Fraction:

@@ -29,7 +29,7 @@ from exactdp.profile import (
     Point,
     both_readings,
     epsilon_bracket,
-    gaussian_epsilon,
+    gaussian_start,
     is_wide,
     point_of_sums,
     profile,
@@ -121,7 +121,7 @@ class Pairs:
         pairs = [q.pair for q in questions]
         spread = self.family.typical[0].r
         logs = {q.at: log_rational(q.at) for q in questions}
-        starts = {delta: gaussian_epsilon(spread, delta) for delta in logs}
+        starts = {delta: gaussian_start(spread, delta) for delta in logs}
         target = np.array([logs[q.at] for q in questions])
         error = _SLACK * (1 + np.abs(target))
         longest = 1 + math.sqrt(spread)
@@ -154,17 +154,16 @@ class Pairs:
         """Certified bounds of beta at each question's alpha, 0 < alpha < 1 (Theorem 6)."""
         lower, upper = np.empty(len(questions)), np.empty(len(questions))
         edges = self._find_edges(questions) if self._shares else [None] * len(questions)
-        steps = self.family.step_of[1]
         wanted: list[tuple[int, int]] = []
         for question, near in zip(questions, edges, strict=True):
             if near is not None:
-                total = self.family.typical[steps[question.pair]].spread_steps
+                total = self.family.typical_of(question.pair).spread_steps
                 wanted += [(question.pair, t) for s in range(near - 1, near + 3) for t in (s, total + 1 - s)]
         known = dict(zip(wanted, self.tails(wanted), strict=True))
         for i, (question, near) in enumerate(zip(questions, edges, strict=True)):
             ends = (0.0, 1.0)
             if near is not None:
-                lattice = self.family.typical[steps[question.pair]]
+                lattice = self.family.typical_of(question.pair)
                 ends = beta_at_edge(lattice, question.at, near, partial(self._look_up, known, question.pair))
             if not ends[1] - ends[0] <= 0.95 * ACCURACY * ends[1]:
                 ends = beta_floats(self.contours(question.pair), question.at)

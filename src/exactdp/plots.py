@@ -21,6 +21,7 @@ import numpy as np
 from exactdp import conversions
 from exactdp.census.releases import Release
 from exactdp.census.study import Grids, Study, account_pairs
+from exactdp.census.tables import CURVE_POINTS
 from exactdp.composition import Composition
 from exactdp.errors import MissingExtraError
 from exactdp.files import write_bytes
@@ -89,7 +90,7 @@ def figure_overall(study: Study) -> Figure:
     figure = _figure(8.6, 4.2)
     left, right = figure.subplots(1, 2)
     rho = study.release.rho
-    curve = study.tradeoff(241)
+    curve = study.tradeoff(CURVE_POINTS)
     alphas = np.unique(np.concatenate([np.geomspace(1e-6, 0.5, 80), np.linspace(0.0, 1.0, 81)])).tolist()
     betas = conversions.zcdp_beta(rho, alphas)
     inset = left.inset_axes((0.42, 0.26, 0.56, 0.56))
@@ -215,7 +216,7 @@ def _largest_rho(release: Release, number: int) -> Fraction:
 def _base(release: Release, base: int | None) -> int:
     """The allocation that the others are compared with: the one that bypasses least, unless told."""
     if base is None:
-        return min(release.allocations, key=lambda k: (len(release.allocations[k].bypassed), k))
+        return release.full_path
     release.pair(base, base)  # if there is no such allocation, its error says which there are
     return base
 

@@ -22,6 +22,7 @@ from exactdp.engine.mixture import decisive, log_weights, mix, support
 from exactdp.engine.payoff import Payoff, delta_threshold
 from exactdp.engine.tilt import delta_payoff
 from exactdp.errors import AccuracyError
+from exactdp.gaussian import gaussian_logs
 from exactdp.mechanisms.theta import Floats
 from exactdp.numbers import log_rational, rational, shown
 
@@ -174,7 +175,7 @@ class _Search:
 
     def bracket(self) -> tuple[float, float]:
         outermost = self._outer_bracket()
-        estimate, step = self._newton(gaussian_epsilon(self._contours.lattice.r, self._delta), *outermost)
+        estimate, step = self._newton(gaussian_start(self._contours.lattice.r, self._delta), *outermost)
         below = above = step
         for _ in range(_SEARCH_STEPS):
             ends = [max(estimate - below, outermost[0]), min(estimate + above, outermost[1])]
@@ -257,27 +258,20 @@ def both_readings(epsilon: float) -> tuple[Fraction, Fraction]:
     return Fraction(epsilon), rational(epsilon, "epsilon")
 
 
-def gaussian_epsilon(spread: float, delta: Fraction) -> float:
+def gaussian_start(spread: float, delta: Fraction) -> float:
     """epsilon(delta) of the continuous Gaussian with mu^2 = spread. Estimate: a starting point only."""
     mu = math.sqrt(spread)
     target = log_rational(delta)
     if delta > Fraction(1, 2):
-        at_zero = _gaussian_log_delta(mu, 0.0)[0]
+        at_zero, log_rest = gaussian_logs(mu, 0.0)
         if target >= at_zero:
-            return min(0.0, log_rational(1 - delta) - math.log(max(-math.expm1(at_zero), 1e-300)))
+            return min(0.0, log_rational(1 - delta) - log_rest)
     epsilon = spread / 2 + mu * math.sqrt(max(-2 * target, 0.0))
     for _ in range(40):
-        value, slope = _gaussian_log_delta(mu, epsilon)
-        step = (value - target) / -slope
+        value = gaussian_logs(mu, epsilon)[0]
+        slope = math.exp(epsilon + float(log_ndtr(-epsilon / mu - mu / 2)) - value)
+        step = (value - target) / max(slope, 1e-300)
         epsilon = max(epsilon + max(-mu - 1, min(mu + 1, step)), 0.0)
         if abs(step) < 1e-9 * (1 + epsilon):
             break
     return epsilon
-
-
-def _gaussian_log_delta(mu: float, epsilon: float) -> tuple[float, float]:
-    """log delta of the continuous Gaussian, and its derivative."""
-    first = float(log_ndtr(-epsilon / mu + mu / 2))
-    second = epsilon + float(log_ndtr(-epsilon / mu - mu / 2))
-    log_delta = first + math.log(-math.expm1(min(second - first, -1e-15)))
-    return log_delta, -math.exp(second - log_delta)

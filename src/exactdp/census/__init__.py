@@ -7,7 +7,7 @@ Fraction(24811, 5000)
 
 from exactdp.census.budget_files import budget_toml, read_budget
 from exactdp.census.releases import Allocation, Release, release, release_names
-from exactdp.census.savings import Saving, full_path, level_saving, overall_saving
+from exactdp.census.savings import Saving, level_saving, overall_saving
 from exactdp.census.spine import bypass
 from exactdp.census.study import PairResult, Study
 
@@ -19,7 +19,6 @@ __all__ = [
     "Study",
     "budget_toml",
     "bypass",
-    "full_path",
     "level_saving",
     "overall_saving",
     "read_budget",

@@ -19,7 +19,7 @@ from scipy.special import ndtri_exp
 from exactdp.engine.contours import ACCURACY
 from exactdp.families import Pairs, Question
 from exactdp.numbers import log_rational
-from exactdp.profile import Point, both_readings, epsilon_bracket, gaussian_epsilon
+from exactdp.profile import Point, both_readings, epsilon_bracket, gaussian_start
 from exactdp.tradeoff import TradeOffCurve, lower_hull
 
 _SLACK = 2.0**-47
@@ -59,7 +59,7 @@ class Overall:
         small = delta <= Fraction(1, 2)
         target = log_rational(delta if small else 1 - delta)
         error = _SLACK * (1 + abs(target))
-        guess = gaussian_epsilon(self.pairs.family.typical[0].r, delta)
+        guess = gaussian_start(self.pairs.family.typical[0].r, delta)
         suspects = dict.fromkeys(self._all, True)
         lower, upper = -math.inf, -math.inf
         at = guess
@@ -89,8 +89,9 @@ class Overall:
         losses = np.linspace(-spread / 2 - reach, spread / 2 + reach, max(num, 41))
         rests = [float(self.point(Fraction(e)).rest.lower_floats().min()) for e in losses.tolist()]
         alphas = [float(a) for a in 0.5 * (1 + np.tanh(np.linspace(-12, 12, num - 2)))]
-        slopes = np.exp(losses)
-        betas = [float(np.max(np.array(rests) - slopes * a * (1 + 1e-14))) for a in alphas]
+        # Theorem 9 (a) for each slope, rounded down: exp, product and difference lose less than 1e-15 each
+        starts, slopes = np.array(rests) * (1 - 2e-15), np.exp(losses) * (1 + 1e-14)
+        betas = [float(np.max(starts - slopes * a)) for a in alphas]
         inside = [(a, min(b, 1 - 2.0**-53)) for a, b in zip(alphas, betas, strict=True) if b >= 0 and 0 < a < 1]
         hull = lower_hull([(0.0, 1.0), *inside, (1.0, 0.0)])
         return TradeOffCurve(np.array([p[0] for p in hull]), np.array([p[1] for p in hull]))
@@ -139,7 +140,7 @@ class _Envelope:
                 epsilon = self._between()
             else:
                 break
-        return max(min(self._lower, self._upper()), 0.0), min(self._upper(), 1.0)
+        return max(self._lower, 0.0), min(self._upper(), 1.0)
 
     def _look(self, epsilon: Fraction) -> bool:
         """Improve the bounds by the line of slope e^epsilon and the vertex it touches; False if that brings nothing new."""
@@ -149,7 +150,7 @@ class _Envelope:
         worst = int(np.argmin(point.rest.log_lower()) if by_rest else np.argmax(point.delta.log_upper()))
         before = self._lower
         self._lower = max(self._lower, self._line(point, epsilon))
-        lattice = pairs.family.typical[pairs.family.step_of[1][worst]]
+        lattice = pairs.family.typical_of(worst)
         step = math.ceil((epsilon + lattice.half_spread) / lattice.step)
         known = {(v.pair, v.step) for v in (self._left, self._right)}
         fresh = False
@@ -191,10 +192,8 @@ class _Envelope:
         """The logarithm of the slope of the chord between the two vertices, exact where it is an edge of one pair's curve."""
         left, right = self._left, self._right
         if left.pair == right.pair and left.step == right.step + 1:
-            family = self._overall.pairs.family
-            lattice = family.typical[family.step_of[1][left.pair]]
-            exact: Fraction = lattice.step * right.step - lattice.half_spread
-            return exact
+            lattice = self._overall.pairs.family.typical_of(left.pair)
+            return lattice.step * right.step - lattice.half_spread
         gap = abs(right.u - left.u)
         return Fraction(math.log(max(left.beta - right.beta, 5e-324)) - math.log(max(gap, 5e-324)))
 

@@ -72,6 +72,16 @@ class Release:
         """The total budget of a path, the same for all of them; also zCDP's rho of a pair."""
         return sum((rho for queries in self.table.values() for rho in queries.values()), Fraction(0))
 
+    @property
+    def full_path(self) -> int:
+        """The number of the allocation that bypasses nothing (or the fewest levels)."""
+        return min(self.allocations, key=lambda n: (len(self.allocations[n].bypassed), n))
+
+    @property
+    def proxy(self) -> Composition:
+        """The full path with itself: what the paper advises to tune with."""
+        return self.pair(self.full_path, self.full_path)
+
     def scaled(self, factor: Number) -> Release:
         """The same design with every noise parameter sigma2 multiplied by `factor`."""
         by = positive(factor, "factor")
@@ -90,9 +100,9 @@ class Release:
 
         With `digits` (5 to 1000) the pairs' values are enclosed in balls instead of float64.
         """
-        from exactdp.census.study import account
+        from exactdp.census.study import Grids, make_study
 
-        return account(self, epsilons, deltas, alphas, jobs=jobs, digits=digits)
+        return make_study(self, Grids.read(epsilons, deltas, alphas, digits), jobs)
 
     def __reduce__(self) -> tuple[type[Release], tuple[object, ...]]:
         return Release, (self.name, self.title, self.source, self.table, self.bypassed)

@@ -1,7 +1,8 @@
-"""How much noise could have been saved: the least factor on the noise variances that still meets a stated (epsilon, delta).
+"""How much noise could have been saved: a factor on the noise variances that just meets a stated (epsilon, delta).
 
-A factor c multiplies every noise parameter sigma2. It is reported on a grid of 1/10000, on the safe side: at c the release is
-proved to satisfy (epsilon, delta), at one grid step less it is proved not to.
+A factor c multiplies every noise parameter sigma2. It is reported on a grid of 1/10000, on the safe side. Guarantee: at c the
+release satisfies (epsilon, delta), at one grid step less it does not, both by certified bounds of delta over all pairs
+(Theorem 4; docs/theory/engine.md, section 9). That still smaller factors fail as well is not claimed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ LARGEST_FACTOR = 1_000_000
 
 @dataclass(frozen=True)
 class Saving:
-    """The least factor on the grid at which (epsilon, delta) holds, certified."""
+    """A factor on the grid at which (epsilon, delta) holds while it fails one step below, both certified."""
 
     epsilon: Fraction
     delta: Fraction
@@ -38,7 +39,7 @@ class Saving:
 
 def overall_saving(release: Release, epsilon: Fraction, delta: Fraction) -> Saving:
     """For the whole release, all pairs: the search uses the full path with itself, the proof uses all pairs."""
-    proxy = full_path_pair(release)
+    proxy = release.proxy
 
     def holds(factor: Fraction) -> bool:
         if not _meets(proxy.scaled(factor), epsilon, delta):
@@ -65,17 +66,6 @@ def level_saving(release: Release, level: str, epsilon: Fraction, delta: Fractio
     )
 
 
-def full_path(release: Release) -> int:
-    """The number of the allocation that bypasses nothing (or the fewest levels)."""
-    return min(release.allocations, key=lambda n: (len(release.allocations[n].bypassed), n))
-
-
-def full_path_pair(release: Release) -> Composition:
-    """The proxy for tuning: the full path with itself."""
-    number = full_path(release)
-    return release.pair(number, number)
-
-
 def level_pair(release: Release, level: str) -> Composition:
     """The mechanisms of one level of the full path, twice."""
     counts: Counter[DiscreteGaussian] = Counter()
@@ -99,7 +89,7 @@ def _least(
     holds: Callable[[Fraction], bool],
     fails: Callable[[Fraction], bool],
 ) -> Saving:
-    """The least factor m / GRID at which `holds`, found near the continuous Gaussian's and proved by `fails` one step below."""
+    """A factor m / GRID at which `holds`, found near the continuous Gaussian's, while one step below `fails`."""
     high, move = _gaussian_guess(start.mu, epsilon, delta), 1
     while not holds(Fraction(high, GRID)):
         high, move = high + move, 2 * move

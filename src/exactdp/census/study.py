@@ -27,6 +27,7 @@ from exactdp.tradeoff import TradeOffCurve
 Interval = tuple[float, float] | tuple[Decimal, Decimal]
 
 _TIE_DIGITS = (20, 40, 80)
+_TELL_APART = 32  # different compositions that a summary tells apart by balls; beyond, it reports the tie
 _CHUNK = 24  # pairs for each task where float64 does the work
 
 
@@ -137,17 +138,8 @@ def _in_balls(composition: Composition, pair: tuple[int, int], grids: Grids, dig
     return PairResult(pair, *columns)
 
 
-def account(
-    release: Release,
-    epsilons: Iterable[Number] | None = None,
-    deltas: Iterable[Number] | None = None,
-    alphas: Iterable[Number] | None = None,
-    *,
-    jobs: int = 1,
-    digits: int | None = None,
-) -> Study:
-    """Account for all pairs of a release; see `Release.account`."""
-    grids = Grids.read(epsilons, deltas, alphas, digits)
+def make_study(release: Release, grids: Grids, jobs: int = 1) -> Study:
+    """All pairs of a release on the grids."""
     with make_runner(jobs) as runner:
         found = {r.pair: r for part in run(release, grids, runner, release.pairs) for r in part}
     return Study(release, grids, tuple(found[pair] for pair in release.pairs))
@@ -186,6 +178,15 @@ class Study:
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """The pairs of allocations, by published numbers."""
         return tuple(r.pair for r in self.results)
+
+    def result(self, pair: tuple[int, int]) -> PairResult:
+        """What was found for one pair."""
+        return self.results[self.pairs.index(pair)]
+
+    def largest(self, quantity: str) -> list[Interval]:
+        """Bounds of the largest 'delta' or 'epsilon' over all pairs, on its grid."""
+        columns = zip(*(getattr(r, quantity) for r in self.results), strict=True)
+        return [(max(low for low, _ in column), max(high for _, high in column)) for column in columns]
 
     def table(self, quantity: str) -> Bounds:
         """Bounds of 'delta', 'epsilon' or 'beta' for every pair (rows) on its grid (columns)."""
@@ -301,6 +302,12 @@ class Contest:
     def compositions(self) -> int:
         """How many different compositions are left."""
         return len({self.release.pair(*pair) for pair in self.bounds})
+
+    def settled(self) -> tuple[tuple[int, int], int]:
+        """The worst pair and 1; or, where more compositions tie than are worth telling apart, one pair and their number."""
+        if self.compositions <= _TELL_APART:
+            return self.winner(), 1
+        return min(self.bounds), len(self.bounds)
 
     def winner(self) -> tuple[int, int]:
         """The worst pair, by balls where need be; of equal ones the first."""

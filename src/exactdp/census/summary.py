@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from exactdp.census.releases import Release
-from exactdp.census.savings import Saving, full_path, full_path_pair, level_pair, level_saving, overall_saving
+from exactdp.census.savings import Saving, level_pair, level_saving, overall_saving
 from exactdp.census.study import Contest, Interval, Study
 from exactdp.census.workers import Runner
 from exactdp.conversions import gaussian_epsilon, zcdp_beta, zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.numbers import rational
-
-_RESOLVE_UP_TO = 32  # different compositions that are told apart by balls; beyond, the tie is reported as it is
 
 
 @dataclass(frozen=True)
@@ -71,22 +69,19 @@ def summarize(
     told("noise that could be saved")
     savings = dict(_savings(release, grids.deltas, runner))
     told("worst pairs")
-    overall = overall_intervals(study, "epsilon")
-    base = full_path(release)
-    proxy = next(r for r in study.results if r.pair == (base, base))
+    overall, proxy = study.largest("epsilon"), study.result((release.full_path, release.full_path))
     rows = []
     for i, delta in enumerate(grids.deltas):
-        contest = Contest.among(release, grids, study.results, "epsilon", i)
-        certain = contest.compositions <= _RESOLVE_UP_TO
+        worst, tied = Contest.among(release, grids, study.results, "epsilon", i).settled()
         rows.append(
             EpsilonRow(
                 delta,
                 overall[i],
                 zcdp_epsilon_simple(release.rho, delta),
                 zcdp_epsilon(release.rho, delta),
-                gaussian_epsilon(full_path_pair(release).mu, delta),
-                contest.winner() if certain else min(contest.bounds),
-                1 if certain else len(contest.bounds),
+                gaussian_epsilon(release.proxy.mu, delta),
+                worst,
+                tied,
                 proxy.epsilon[i],
                 *savings[delta],
             )
@@ -99,12 +94,6 @@ def summarize(
     ]
     told("geographic levels")
     return Summary(tuple(rows), tuple(powers), tuple(level_rows(release, level_delta)))
-
-
-def overall_intervals(study: Study, quantity: str) -> list[Interval]:
-    """The largest delta or epsilon over all pairs, on the study's grid."""
-    columns = zip(*(getattr(r, quantity) for r in study.results), strict=True)
-    return [(max(low for low, _ in column), max(high for _, high in column)) for column in columns]
 
 
 def level_rows(release: Release, delta: Fraction) -> Iterator[LevelRow]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from exactdp.census.releases import Release
-from exactdp.census.savings import full_path_pair
 from exactdp.census.study import make_overall
 from exactdp.census.workers import Runner
 
@@ -37,7 +36,7 @@ class _Task:
 
     def __call__(self, design: Design) -> list[SweepRow]:
         scaled = design.release.scaled(design.factor)
-        overall, proxy = make_overall(scaled), full_path_pair(scaled)
+        overall, proxy = make_overall(scaled), scaled.proxy
         return [
             SweepRow(design, scaled.rho, delta, overall.epsilon(delta), proxy.epsilon_bounds(delta))
             for delta in self.deltas

@@ -14,20 +14,26 @@ from typing import Any
 
 import exactdp
 from exactdp.census.study import Study
-from exactdp.census.summary import Summary, overall_intervals
+from exactdp.census.summary import Summary
 from exactdp.files import write_text
+from exactdp.tradeoff import TradeOffCurve
 
+CURVE_POINTS = 241
 ARGUMENTS = {"delta": "epsilon", "epsilon": "delta", "beta": "alpha"}
 
 
 def write_study(study: Study, summary: Summary, folder: Path) -> list[Path]:
-    """pairs.csv, overall.csv and study.json in a folder that exists."""
-    overall = _overall_rows(study, summary)
-    paths = [folder / name for name in ("pairs.csv", "overall.csv", "study.json")]
-    write_text(paths[0], as_csv(("k", "l", "quantity", "argument", "at", "lower", "upper"), _pair_rows(study)))
-    write_text(paths[1], as_csv(("quantity", "argument", "at", "lower", "upper"), overall))
-    write_text(paths[2], json.dumps(_record(study, summary), indent=1) + "\n")
-    return paths
+    """pairs.csv, overall.csv, tradeoff.csv (the overall curve, from below) and study.json in a folder that exists."""
+    curve = study.tradeoff(CURVE_POINTS)
+    texts = {
+        "pairs.csv": as_csv(("k", "l", "quantity", "argument", "at", "lower", "upper"), _pair_rows(study)),
+        "overall.csv": as_csv(("quantity", "argument", "at", "lower", "upper"), _overall_rows(study, summary)),
+        "tradeoff.csv": as_csv(("alpha", "beta_lower"), zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True)),
+        "study.json": json.dumps(_record(study, summary, curve), indent=1) + "\n",
+    }
+    for name, text in texts.items():
+        write_text(folder / name, text)
+    return [folder / name for name in texts]
 
 
 def as_csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
@@ -73,13 +79,13 @@ def _overall_rows(study: Study, summary: Summary) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for quantity in ("delta", "epsilon"):
         grid = study.grids.by_quantity[quantity]
-        for at, (lower, upper) in zip(grid, overall_intervals(study, quantity), strict=True):
+        for at, (lower, upper) in zip(grid, study.largest(quantity), strict=True):
             rows.append((quantity, ARGUMENTS[quantity], at, lower, upper))
     rows += [("beta", "alpha", row.alpha, *row.beta) for row in summary.powers]
     return rows
 
 
-def _record(study: Study, summary: Summary) -> dict[str, object]:
+def _record(study: Study, summary: Summary, curve: TradeOffCurve) -> dict[str, object]:
     return {
         "exactdp": exactdp.__version__,
         "release": study.release.name,
@@ -89,6 +95,7 @@ def _record(study: Study, summary: Summary) -> dict[str, object]:
         "rho": str(study.release.rho),
         "digits": study.grids.digits,
         "summary": plain(summary),
+        "tradeoff": {"alpha": curve.alpha.tolist(), "beta_lower": curve.beta.tolist()},
         "grids": {ARGUMENTS[name]: plain(grid) for name, grid in study.grids.by_quantity.items()},
         "pairs": [
             {"pair": list(r.pair), **{name: plain(getattr(r, name)) for name in ARGUMENTS}} for r in study.results

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from exactdp.census.study import Contest, Study, account
+from exactdp.census.study import Contest, Grids, Study
 from exactdp.census.sweeps import Design, SweepRow, sweep
 from exactdp.census.tables import ARGUMENTS, as_csv, plain
 from exactdp.census.workers import make_runner
@@ -28,17 +28,16 @@ from exactdp.cli.shell import (
     read_pair,
     show_table,
 )
-from exactdp.composition import Bounds, read_delta
+from exactdp.composition import Bounds
 from exactdp.conversions import gaussian_beta, gaussian_delta, gaussian_epsilon, zcdp_beta, zcdp_delta, zcdp_epsilon
 from exactdp.errors import InvalidInputError
 from exactdp.files import write_text
-from exactdp.numbers import positive, shown, whole
+from exactdp.numbers import positive, whole
 
 Numbers = list[str] | None
 DeltasOption = Annotated[Numbers, typer.Option("--delta", metavar="NUMBER", help="Ask for epsilon; repeatable.")]
 EpsilonsOption = Annotated[Numbers, typer.Option("--epsilon", metavar="NUMBER", help="Ask for delta; repeatable.")]
 AlphasOption = Annotated[Numbers, typer.Option("--alpha", metavar="NUMBER", help="Ask for beta; repeatable.")]
-_RESOLVE_UP_TO = 32
 
 
 @app.command("account")
@@ -59,7 +58,7 @@ def _account(
     quantity = next(name for name, of in ARGUMENTS.items() if of == argument)
     if digits is not None and pair is None:
         raise InvalidInputError(f"--digits is for one pair; give --pair as well. Found {digits}.")
-    source: Any = release.pair(*read_pair(pair)) if pair else account(release)
+    source: Any = release.pair(*read_pair(pair)) if pair else release.account()
     rows = []
     with progress(argument, len(values)) as done:
         for value in values:
@@ -77,7 +76,7 @@ def _account(
 
 
 def _row(source: Any, quantity: str, argument: str, value: str, bounds: Bounds, pair: str | None) -> dict[str, object]:
-    rho, mu = (source.release.rho if isinstance(source, Study) else source.rho), 0.0
+    rho = source.release.rho if isinstance(source, Study) else source.rho
     mu = float(2 * rho) ** 0.5
     zcdp = {"epsilon": zcdp_epsilon, "delta": zcdp_delta, "beta": zcdp_beta}[quantity](rho, value)
     gaussian = {"epsilon": gaussian_epsilon, "delta": gaussian_delta, "beta": gaussian_beta}[quantity](mu, value)
@@ -97,9 +96,8 @@ def _worst(study: Study, argument: str, value: str) -> str:
         contest = Contest.of(study.release, **{argument: value})
     except InvalidInputError:  # an end of the range, at which all pairs agree
         return "all"
-    if contest.compositions <= _RESOLVE_UP_TO:
-        return str(contest.winner())
-    return f"{len(contest.bounds)} tied"
+    pair, tied = contest.settled()
+    return str(pair) if tied == 1 else f"{tied} tied"
 
 
 @app.command("sweep")
@@ -118,7 +116,7 @@ def _sweep(
 ) -> None:
     """Many designs, all pairs of each: the overall epsilon and the proxy's, one row for each design and delta."""
     designs = [Design(read_design(b), f) for b in budgets for f in _factors(scale)]
-    deltas = [_open(d) for d in delta or ["1e-10"]]
+    deltas = Grids.read(deltas=delta or ["1e-10"]).deltas
     found: dict[Design, list[SweepRow]] = {}
     with make_runner(read_jobs(jobs), dask) as runner, progress("designs", len(designs)) as done:
         for rows in sweep(designs, deltas, runner):
@@ -147,10 +145,3 @@ def _write_sweep(rows: list[SweepRow], output: Path | None, as_json: bool) -> No
 
 def _factors(text: str) -> list[Fraction]:
     return [positive(part.strip(), "--scale") for part in text.split(",")]
-
-
-def _open(text: str) -> Fraction:
-    value = read_delta(text)
-    if not 0 < value < 1:
-        raise InvalidInputError(f"--delta must be between 0 and 1. Found {shown(text)}.")
-    return value

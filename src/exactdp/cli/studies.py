@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from exactdp import census
 from exactdp.census.journal import Journal
 from exactdp.census.releases import Release
 from exactdp.census.study import Grids, PairResult, Study, run
@@ -29,7 +28,7 @@ from exactdp.cli.shell import (
     tell,
 )
 from exactdp.conversions import zcdp_epsilon_simple
-from exactdp.errors import InvalidInputError, MissingExtraError
+from exactdp.errors import MissingExtraError
 from exactdp.numbers import whole
 
 DELTAS = tuple(f"1e-{k}" for k in range(5, 16))
@@ -170,19 +169,16 @@ def _epsilon_row(row: EpsilonRow) -> list[str]:
 
 def _show_proxy(study: Study, as_json: bool) -> None:
     """The advice for tuning: the full path with itself stands for all pairs, and by how much it is off."""
-    base = census.full_path(study.release)
-    proxy = next(r for r in study.results if r.pair == (base, base))
-    rows = []
-    for i, delta in enumerate(study.grids.deltas):
-        low, high = proxy.epsilon[i]
-        overall = (max(r.epsilon[i][0] for r in study.results), max(r.epsilon[i][1] for r in study.results))
-        rows.append((delta, (low, high), overall, float(overall[1]) / float(low) - 1))
+    base = study.release.full_path
+    own = study.result((base, base)).epsilon
+    rows = [
+        (delta, pair, overall, float(overall[1]) / float(pair[0]) - 1)
+        for delta, pair, overall in zip(study.grids.deltas, own, study.largest("epsilon"), strict=True)
+    ]
     if as_json:
         names = ("delta", "proxy", "overall", "relative_difference_at_most")
         print(json.dumps([dict(zip(names, map(plain, row), strict=True)) for row in rows], indent=1))
         return
-    if not rows:
-        raise InvalidInputError("--proxy needs at least one --delta. Found none.")
     columns = ["delta", f"epsilon of ({base}, {base})", "overall epsilon", "relative difference at most"]
     shown_rows = [
         [decimal_text(d), f"{float(p[1]):.12f}", f"{float(o[1]):.12f}", f"{diff:.2e}"] for d, p, o, diff in rows

@@ -21,9 +21,9 @@ from exactdp.engine.contours import Values
 from exactdp.engine.float64 import BLOCK, Sums, Totals, mirror_weights, summands, whole_shift
 from exactdp.engine.members import Members
 from exactdp.engine.moments import UNIT, log_moments
-from exactdp.engine.payoff import Payoff, Threshold, transform_factors
-from exactdp.engine.plan import Plan, log_aliasing
-from exactdp.engine.sieve import Ints, angles, distinct, ranges
+from exactdp.engine.payoff import Payoff, Threshold
+from exactdp.engine.plan import Plan, log_aliasing, log_term_size
+from exactdp.engine.sieve import Ints, angles, centred_angles, distinct, ranges
 from exactdp.engine.skeleton import Skeleton
 from exactdp.engine.tilt import Rung, rung, rung_index
 from exactdp.errors import LatticeTooFineError
@@ -165,9 +165,7 @@ class FamilyContour:
         counts = np.bincount(self.pair_of, minlength=len(self.family.pairs))
         keep = np.empty(len(self.kept), dtype=bool)
         for plan, mine in self._by_step():
-            turns = angles(self.kept[mine], plan.nodes)
-            relative = _transform_sizes(plan, turns) / _transform_sizes(plan, np.zeros(1))
-            log_weight = (real + error)[mine] + np.log(relative) + (math.log(2 / plan.nodes) + 1e-9)
+            log_weight = (real + error)[mine] + log_term_size(plan, angles(self.kept[mine], plan.nodes))
             cutoff = plan.log_dropped - math.log(2) - np.log(counts[self.pair_of[mine]])
             keep[mine] = (log_weight > cutoff) | (self.kept[mine] == 0)
         result = FamilyContour(self.family, self.plans, self.nodes, self.pair_of[keep], self.kept[keep])
@@ -247,21 +245,12 @@ class FamilyContour:
             mine, chosen = slice(start, stop), pairs[start:stop]
             count = terms.count[chosen]
             place = ranges(terms.first[chosen], terms.first[chosen] + count - 1)
-            residue = terms.node[place] * np.repeat(shifts[mine], count) % self.nodes
-            residue -= self.nodes * (2 * residue > self.nodes)
-            turn = residue * (2 * math.pi / self.nodes)
+            turn = centred_angles(terms.node[place] * np.repeat(shifts[mine], count) % self.nodes, self.nodes)
             cosine, sine = np.cos(turn), np.sin(turn)
             products = np.stack([cosine * t.real[place] + sine * t.imag[place] for t in (terms.for_a, terms.for_b)])
             sum_a[mine], sum_b[mine] = _segment_sums(products, count)
             start = stop
         return sum_a, sum_b
-
-
-def _transform_sizes(plan: Plan, turns: Floats) -> Floats:
-    """The larger of the two factors' sizes; both fall alike, since |q| is the same everywhere on the contour."""
-    first, second = transform_factors(plan.payoff, plan.lam, plan.lattice.h, turns)
-    result: Floats = np.maximum(np.abs(first), np.abs(second))
-    return result
 
 
 def _segment_sums(rows: Floats, count: Ints) -> Floats:

@@ -75,6 +75,10 @@ class Members:
             return False
         return short[1] < long[1]
 
+    def typical_of(self, pair: int) -> Lattice:
+        """The typical lattice of a pair's step."""
+        return self.typical[int(self.step_of[1][pair])]
+
     def groups(self, pair: int) -> tuple[Group, ...]:
         """The mechanisms of a pair."""
         counts: Counter[tuple[Fraction, int]] = Counter()

@@ -174,16 +174,25 @@ def trimmed(plan: Plan) -> Plan:
     """
     lattice, lam, nodes = plan.lattice, plan.lam, plan.nodes
     real, _, error = log_moments(lattice, lam, plan.kept, nodes)
-    turns = angles(plan.kept, nodes)
-    # both factors fall alike, since |q| is the same everywhere on the contour; the larger one cannot underflow
-    sizes = np.maximum(*(np.abs(f) for f in transform_factors(plan.payoff, lam, lattice.h, turns)))
-    relative = sizes / np.maximum(*(np.abs(f) for f in transform_factors(plan.payoff, lam, lattice.h, np.zeros(1))))
-    log_weight = real + error + np.log(relative) + (math.log(2 / nodes) + 1e-9)
+    log_weight = real + error + log_term_size(plan, angles(plan.kept, nodes))
     order = np.argsort(log_weight)
     running = np.logaddexp.accumulate(log_weight[order]) + 1e-9
     count = int(np.searchsorted(running, plan.log_dropped, side="right"))
     total = float(np.logaddexp(plan.log_dropped, running[count - 1])) + 1e-12 if count else plan.log_dropped
     return replace(plan, kept=np.sort(plan.kept[order[count:]]), log_dropped=total)
+
+
+def log_term_size(plan: Plan, turns: Floats) -> Floats:
+    """log of an upper bound of 2 |V| / (N V(tilt)) at angles omega h: a node and its mirror image, without |M|.
+
+    Both factors of the transform fall alike, since |q| is the same everywhere on the contour; the larger cannot underflow.
+    """
+    here, at_tilt = (
+        np.maximum(*(np.abs(f) for f in transform_factors(plan.payoff, plan.lam, plan.lattice.h, t)))
+        for t in (turns, np.zeros(1))
+    )
+    result: Floats = np.log(here / at_tilt) + (math.log(2 / plan.nodes) + 1e-9)
+    return result
 
 
 def choose_nodes(lattice: Lattice, where: Rung, log_aim: float, theta: tuple[Fraction, float]) -> int:

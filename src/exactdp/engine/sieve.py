@@ -188,6 +188,11 @@ def phases(k: Ints, strides: tuple[int, ...], nodes: int) -> Floats:
         if nodes >= _LARGEST_SQUARE
         else (np.array([a % nodes for a in strides], dtype=np.int64)[:, None] * k[None, :] % nodes)
     )
+    return centred_angles(residue, nodes)
+
+
+def centred_angles(residue: Ints, nodes: int) -> Floats:
+    """2 pi r / nodes in (-pi, pi] for residues r in [0, nodes), which are shifted in place."""
     residue -= nodes * (2 * residue > nodes)
     return residue.astype(np.float64) * (2 * math.pi / nodes)
 
