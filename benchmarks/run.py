@@ -48,7 +48,7 @@ def fresh(pair: exactdp.Composition) -> exactdp.Composition:
 
 def peer_pld(pair: exactdp.Composition, connect_dots: bool) -> Any:
     total = None
-    for mechanism, count in pair.mechanisms.items():
+    for mechanism, count in pair.discrete_gaussians.items():
         one = pld.from_discrete_gaussian_mechanism(math.sqrt(mechanism.sigma2), use_connect_dots=connect_dots)
         one = one.self_compose(count)
         total = one if total is None else total.compose(one)

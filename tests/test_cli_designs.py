@@ -88,7 +88,6 @@ def test_built_in_releases_by_name() -> None:
         (["account", "BUDGET", "--epsilon", "x"], "'x'"),
         (["account", "BUDGET", "--epsilon", "1", "--pair", "1,99"], "99"),
         (["account", "BUDGET", "--epsilon", "1", "--digits", "30"], "--pair"),
-        (["account", "pl94-persons-us", "--delta", "1e-3"], "too fine"),
         (["census", "--release", "acs"], "acs"),
         (["census", "--delta", "2"], "2"),
         (["census", "--jobs", "0"], "0"),

@@ -290,6 +290,12 @@ def test_every_pair_of_the_census_contains_its_enclosure() -> None:
             assert Fraction(low) <= Fraction(inner_low) <= Fraction(inner_high) <= Fraction(high)
 
 
-def test_pl94_says_that_its_lattice_is_too_fine() -> None:
-    with pytest.raises(exactdp.LatticeTooFineError, match="too fine"):
-        census.release("pl94-persons-us").account(epsilons=[17])
+def test_pl94_is_accounted_for_like_any_other_release() -> None:
+    study = census.release("pl94-persons-us").account(epsilons=["17.14"], deltas=["1e-10"], alphas=["0.05"])
+    low, high = study.delta_bounds("17.14")
+    assert low <= 1.410731464021832e-11 <= high < low * (1 + 1e-10)
+    low, high = study.epsilon_bounds("1e-10")
+    assert low <= high < low + 1e-9
+    assert study.result((1, 1)).delta[0][0] < 1.4107314641e-11
+    low, high = study.beta_bounds("0.05")
+    assert low <= high < low * (1 + 1e-9)

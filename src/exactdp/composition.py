@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
@@ -14,18 +15,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactdp import certified
+from exactdp.answers import Answers, answers_for
+from exactdp.engine.bracket import Bracket
 from exactdp.engine.contours import Contours
-from exactdp.engine.lattice import Group, Lattice
-from exactdp.errors import InvalidInputError
-from exactdp.explain import Explanation, explain
+from exactdp.engine.sieve import Effort
+from exactdp.errors import AccuracyWarning, InvalidInputError
+from exactdp.explain import WIDE, Explanation
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.mechanisms.gaussian import Gaussian
+from exactdp.mechanisms.loss import Mechanism
+from exactdp.mechanisms.theta import Floats
 from exactdp.numbers import Number, positive, rational, shown, whole
-from exactdp.profile import epsilon_bracket, profile
-from exactdp.tradeoff import TradeOffCurve, tradeoff_curve
+from exactdp.tradeoff import TradeOffCurve
 
 LARGEST_COUNT = 10**15
 LARGEST_RHO = 10**10
 LARGEST_EPSILON = 10**9
+_TERMS_PER_SECOND = 2_000_000
+_LOOKS_PER_SECOND = 8_000_000
 
 
 class Bounds(NamedTuple):
@@ -36,22 +43,23 @@ class Bounds(NamedTuple):
 
 
 class Composition:
-    """Several discrete Gaussian mechanisms released together.
+    """Several mechanisms released together, of any kinds.
 
     Takes an iterable of mechanisms or a mapping from mechanism to count. The order does not matter, equal mechanisms are
-    grouped, and a million copies cost what ten cost.
+    grouped, and a million copies cost what ten cost. `explain` tells which method answered and what its bounds are made of.
 
     >>> c = 10 * DiscreteGaussian(1)
     >>> round(c.epsilon(1e-10), 3)
     24.678
     """
 
-    def __init__(self, mechanisms: Iterable[DiscreteGaussian] | Mapping[DiscreteGaussian, int]) -> None:
-        counts: Counter[DiscreteGaussian] = Counter()
+    def __init__(self, mechanisms: Iterable[Mechanism] | Mapping[Any, int], effort: Effort | None = None) -> None:
+        self._effort = Effort() if effort is None else effort
+        counts: Counter[Mechanism] = Counter()
         if isinstance(mechanisms, Mapping):
             for mechanism, count in mechanisms.items():
                 counts[_mechanism(mechanism)] += whole(count, "count", 0, LARGEST_COUNT)
-        elif isinstance(mechanisms, DiscreteGaussian):
+        elif isinstance(mechanisms, Mechanism):
             counts[mechanisms] += 1
         elif isinstance(mechanisms, Iterable):
             for mechanism in mechanisms:
@@ -63,31 +71,59 @@ class Composition:
         kept = {m: n for m, n in counts.items() if n}
         if not kept:
             raise InvalidInputError("A composition needs at least one mechanism. Found none.")
-        # sorted by value; the double in front settles nearly all comparisons without exact arithmetic
-        order = sorted((float(m.sigma2), m.sigma2, m.sensitivity, m) for m in kept)
-        self._counts = {m: kept[m] for *_, m in order}
-        if (
-            sum(n * m.sensitivity**2 / s for (s, *_, m), n in zip(order, self._counts.values(), strict=True))
-            > 2 * LARGEST_RHO
-        ):
+        self._counts = {m: kept[m] for m in sorted(kept, key=_order)}
+        if sum(n * float(m.rho) for m, n in self._counts.items() if m.rho != math.inf) > LARGEST_RHO:
             raise InvalidInputError(
                 f"The total rho of a composition must be at most {LARGEST_RHO:.0e} (more protects nothing). Found more; "
                 "use fewer mechanisms or more noise."
             )
 
     @property
-    def mechanisms(self) -> Mapping[DiscreteGaussian, int]:
+    def mechanisms(self) -> Mapping[Mechanism, int]:
         """The distinct mechanisms and how often each occurs."""
         return MappingProxyType(self._counts)
 
+    @property
+    def discrete_gaussians(self) -> Mapping[DiscreteGaussian, int]:
+        """The same for a composition of discrete Gaussians only; any other is refused."""
+        result = {m: n for m, n in self._counts.items() if isinstance(m, DiscreteGaussian)}
+        if len(result) < len(self._counts):
+            other = next(m for m in self._counts if not isinstance(m, DiscreteGaussian))
+            raise InvalidInputError(
+                f"This works for compositions of DiscreteGaussian mechanisms only. Found {shown(other)}."
+            )
+        return MappingProxyType(result)
+
+    def within(self, max_seconds: float | None = None, max_nodes: int | None = None) -> Composition:
+        """The same composition with a limit on the work of one contour: nodes evaluated, or seconds of a typical machine.
+
+        Where the accuracy wanted is out of reach within the limit the bounds are wider, still proved, and an AccuracyWarning says
+        so. The limit is on estimated work, so results are the same on every machine; the seconds are approximate.
+        """
+        groups = len(self._counts)
+        effort = self._effort
+        if max_nodes is not None:
+            terms = whole(max_nodes, "max_nodes", 1) * groups
+            effort = Effort(terms, 3 * terms)
+        if max_seconds is not None:
+            seconds = float(positive(max_seconds, "max_seconds"))
+            own = Effort(max(int(_TERMS_PER_SECOND * seconds), 1), max(int(_LOOKS_PER_SECOND * seconds), 1))
+            effort = own if max_nodes is None else Effort(min(own.terms, effort.terms), min(own.looks, effort.looks))
+        return Composition(self._counts, effort)
+
     @cached_property
-    def _contours(self) -> Contours:
-        return Contours(Lattice(tuple(Group(m.sigma2, m.sensitivity, n) for m, n in self._counts.items())))
+    def _answers(self) -> Answers:
+        return answers_for(self._counts, self._effort)
 
     @property
-    def rho(self) -> Fraction:
-        """The zCDP parameter of the composition, exact."""
-        return sum((n * m.rho for m, n in self._counts.items()), Fraction(0))
+    def _contours(self) -> Contours:
+        return self._answers.contours()
+
+    @property
+    def rho(self) -> Fraction | float:
+        """A zCDP parameter of the composition, exact for Gaussian noise; infinite if a mechanism has none."""
+        parts = [n * m.rho for m, n in self._counts.items()]
+        return math.inf if math.inf in parts else sum((Fraction(p) for p in parts), Fraction(0))
 
     @property
     def mu(self) -> float:
@@ -142,62 +178,87 @@ class Composition:
 
     def tradeoff(self, num: int = 201) -> TradeOffCurve:
         """A curve of (alpha, beta) for plotting: convex, from (0, 1) to (1, 0), at most `num` points."""
-        return tradeoff_curve(self._contours, whole(num, "num", 5))
+        return self._answers.curve(whole(num, "num", 5))
 
     def explain(self, epsilon: Number) -> Explanation:
         """The plan behind delta(epsilon) and the account of its errors, as an object that prints well."""
         exact = read_epsilon(epsilon)
         if isinstance(exact, float):
             raise InvalidInputError(f"epsilon must be a finite number. Found {epsilon}.")
-        return explain(self._contours, exact)
+        return self._answers.explain(exact)
 
     def scaled(self, factor: Number) -> Composition:
-        """The same composition with every sigma2 multiplied by `factor`."""
+        """The same composition with every sigma2 multiplied by `factor`; for discrete and continuous Gaussians."""
         by = positive(factor, "factor")
-        return Composition({DiscreteGaussian(m.sigma2 * by, m.sensitivity): n for m, n in self._counts.items()})
+        counts: dict[Mechanism, int] = {}
+        for m, n in self._counts.items():
+            if isinstance(m, DiscreteGaussian):
+                counts[DiscreteGaussian(m.sigma2 * by, m.sensitivity)] = n
+            elif isinstance(m, Gaussian):
+                counts[Gaussian(m.sigma2 * by, m.sensitivity)] = n
+            else:
+                raise InvalidInputError(
+                    f"Only Gaussian noise can be scaled. Found {shown(m)}; build it with its new parameter."
+                )
+        return Composition(counts, self._effort)
 
     def _delta_floats(self, epsilons: list[Fraction | float]) -> tuple[list[float], list[float]]:
         finite = [e for e in epsilons if isinstance(e, Fraction)]
         if finite:
-            bracket = profile(self._contours, finite).delta
+            bracket = self._profile(finite)
             found = iter(zip(bracket.lower_floats(), np.minimum(bracket.upper_floats(), 1.0), strict=True))
+        ends = self._at_infinity
         pairs = [
-            tuple(map(float, next(found))) if isinstance(e, Fraction) else ((0.0, 0.0) if e > 0 else (1.0, 1.0))
+            tuple(map(float, next(found))) if isinstance(e, Fraction) else (ends if e > 0 else (1.0, 1.0))
             for e in epsilons
         ]
         return [p[0] for p in pairs], [p[1] for p in pairs]
 
+    @property
+    def _at_infinity(self) -> tuple[float, float]:
+        """delta(infinity): the probability of an infinite loss."""
+        return self._answers.lost
+
+    def _profile(self, epsilons: list[Fraction]) -> Bracket:
+        bracket = self._answers.point(epsilons).delta
+        _warn_if_wide("delta", bracket.log_lower(), bracket.log_upper())
+        return bracket
+
     def _log_delta_floats(self, epsilons: list[Fraction | float]) -> tuple[list[float], list[float]]:
         finite = [e for e in epsilons if isinstance(e, Fraction)]
-        logs = iter(np.minimum(profile(self._contours, finite).delta.log_upper(), 0.0)) if finite else iter(())
-        result = [float(next(logs)) if isinstance(e, Fraction) else (-math.inf if e > 0 else 0.0) for e in epsilons]
+        logs = iter(np.minimum(self._profile(finite).log_upper(), 0.0)) if finite else iter(())
+        lost = self._at_infinity[1]
+        last = math.log(lost) if lost else -math.inf
+        result = [float(next(logs)) if isinstance(e, Fraction) else (last if e > 0 else 0.0) for e in epsilons]
         return result, result
 
     def _epsilon_floats(self, delta: Fraction) -> tuple[float, float]:
         if delta == 0:
-            return math.inf, math.inf
+            return self._answers.greatest_loss
         if delta >= 1:
             return -math.inf, -math.inf
-        return epsilon_bracket(self._contours, delta)
+        return self._answers.epsilon_bracket(delta)
 
     def _beta_floats(self, alpha: Fraction) -> tuple[float, float]:
-        if alpha in (0, 1):
-            return 1.0 - float(alpha), 1.0 - float(alpha)
-        return certified.beta_floats(self._contours, alpha)
+        if alpha == 1:
+            return 0.0, 0.0
+        if alpha == 0:
+            return self._answers.beta_at_zero
+        return self._answers.beta_bracket(alpha)
 
-    def __add__(self, other: Composition | DiscreteGaussian) -> Composition:
-        if isinstance(other, DiscreteGaussian):
+    def __add__(self, other: Composition | Mechanism) -> Composition:
+        if isinstance(other, Mechanism):
             other = Composition([other])
         if not isinstance(other, Composition):
             return NotImplemented
-        return Composition(Counter(self._counts) + Counter(other._counts))
+        return Composition(Counter(self._counts) + Counter(other._counts), self._effort)
 
     def __radd__(self, other: object) -> Composition:  # so that sum() works
         return self if other == 0 else NotImplemented
 
     def __mul__(self, count: int) -> Composition:
         times = whole(count, "count", 1)
-        return Composition({m: n * times for m, n in self._counts.items()})
+        return Composition({m: n * times for m, n in self._counts.items()}, self._effort)
 
     __rmul__ = __mul__
 
@@ -207,17 +268,41 @@ class Composition:
     def __hash__(self) -> int:
         return hash(tuple(self._counts.items()))
 
-    def __reduce__(self) -> tuple[type[Composition], tuple[dict[DiscreteGaussian, int]]]:
-        return Composition, (self._counts,)
+    def __reduce__(self) -> tuple[type[Composition], tuple[dict[Mechanism, int], Effort]]:
+        return Composition, (self._counts, self._effort)
 
     def __repr__(self) -> str:
         return f"Composition({' + '.join(f'{n} x {m}' for m, n in self._counts.items())})"
 
 
-def _mechanism(value: object) -> DiscreteGaussian:
-    if not isinstance(value, DiscreteGaussian):
-        raise InvalidInputError(f"A composition is made of DiscreteGaussian mechanisms. Found {shown(value)}.")
+def _mechanism(value: object) -> Mechanism:
+    if not isinstance(value, Mechanism):
+        raise InvalidInputError(
+            f"A composition is made of mechanisms such as DiscreteGaussian(2) or RandomizedResponse(1). Found {shown(value)}."
+        )
     return value
+
+
+def _order(mechanism: Mechanism) -> tuple[Any, ...]:
+    """Discrete Gaussians by value (the double in front settles nearly all comparisons), then the others by name and text."""
+    if isinstance(mechanism, DiscreteGaussian):
+        return 0, "", float(mechanism.sigma2), mechanism.sigma2, mechanism.sensitivity
+    return 1, type(mechanism).__name__, repr(mechanism)
+
+
+def _warn_if_wide(what: str, log_lower: Floats, log_upper: Floats) -> None:
+    """One plain statement where bounds are further apart than WIDE, relative to the upper one."""
+    with np.errstate(invalid="ignore"):
+        wide = (log_upper > -650.0) & ~(log_upper - log_lower <= WIDE)
+    if wide.any():
+        with np.errstate(over="ignore"):
+            worst = float(np.max(np.expm1(np.minimum(log_upper - log_lower, 700.0))[wide]))
+        warnings.warn(
+            f"The bounds of {what} are proved but up to {worst:.1e} apart in relative terms: more accuracy was out "
+            "of reach within the work limit. Raise it with within(max_nodes=...) or within(max_seconds=...), or see explain().",
+            AccuracyWarning,
+            stacklevel=5,
+        )
 
 
 def read_epsilon(value: object) -> Fraction | float:

@@ -22,6 +22,10 @@ class LatticeTooFineError(ExactDPError):
     """The losses have no common step coarse enough for the sieve to enumerate its nodes."""
 
 
+class AccuracyWarning(UserWarning):
+    """The bounds are proved but wider than a user would expect; the text says how wide and what to do."""
+
+
 class AccuracyError(ExactDPError):
     """The accuracy asked for was not reached within the limits of the method."""
 

@@ -17,22 +17,21 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri_exp
 
-from exactdp.certified import beta_floats
-from exactdp.engine.bracket import Bools, Bracket
-from exactdp.engine.contours import ACCURACY, RESORT_TO_BALLS, Contours, Values
+from exactdp.answers import Answers, answers_for, sieve_suits
+from exactdp.engine.bracket import Bools, Bracket, Point
+from exactdp.engine.contours import ACCURACY, RESORT_TO_BALLS, Values
 from exactdp.engine.family import Family
 from exactdp.engine.payoff import Payoff, Threshold, delta_threshold, tail_threshold
+from exactdp.engine.sieve import Effort
 from exactdp.engine.tilt import delta_payoff
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.theta import Floats
 from exactdp.numbers import log_rational
 from exactdp.profile import (
-    Point,
     both_readings,
-    epsilon_bracket,
     gaussian_start,
     is_wide,
     point_of_sums,
-    profile,
     replace,
 )
 from exactdp.tradeoff import Tail, beta_at_edge, tails_at, tails_of_bracket, upper_side
@@ -55,12 +54,15 @@ class Pairs:
     """All pairs of a family, ready to be asked."""
 
     family: Family
-    _held: OrderedDict[int, Contours] = field(default_factory=OrderedDict, repr=False, compare=False)
+    _held: OrderedDict[int, Answers] = field(default_factory=OrderedDict, repr=False, compare=False)
 
-    def contours(self, pair: int) -> Contours:
-        """The contours of one pair alone; a few pairs' are held."""
+    def answers(self, pair: int) -> Answers:
+        """What answers for one pair alone; a few pairs' are held."""
         if pair not in self._held:
-            self._held[pair] = Contours(self.family.lattice(pair))
+            groups = self.family.groups(pair)
+            self._held[pair] = answers_for(
+                {DiscreteGaussian(g.sigma2, g.sensitivity): g.count for g in groups}, Effort()
+            )
             while len(self._held) > _CONTOURS_HELD:
                 self._held.popitem(last=False)
         self._held.move_to_end(pair)
@@ -70,6 +72,11 @@ class Pairs:
     def _shares(self) -> bool:
         """Whether the family's shared contours can be used; with one member there is nothing to share."""
         return len(self.family.members) > 1 and self.family.can_share
+
+    @cached_property
+    def on_lattices(self) -> bool:
+        """Whether every pair has a lattice that the sieve can use, so that its curve has vertices to work with."""
+        return self._shares or all(sieve_suits(self.family.lattice(p)) for p in range(len(self.family.pairs)))
 
     def profile(self, questions: list[Question]) -> Point:
         """Certified delta and 1 - delta at each question's epsilon."""
@@ -103,7 +110,7 @@ class Pairs:
         for i in places:
             by_pair.setdefault(questions[i].pair, []).append(i)
         for pair, members in by_pair.items():
-            replace(point, members, profile(self.contours(pair), [questions[i].at for i in members]))
+            replace(point, members, self.answers(pair).point([questions[i].at for i in members]))
 
     def epsilons(self, questions: list[Question]) -> tuple[Floats, Floats]:
         """Certified bounds of epsilon at each question's delta, 0 < delta < 1 (Theorem 5)."""
@@ -113,7 +120,7 @@ class Pairs:
             lower[places], upper[places] = self._search_epsilons([questions[i] for i in places])
         for i in np.flatnonzero(np.isnan(lower)):
             question = questions[i]
-            lower[i], upper[i] = epsilon_bracket(self.contours(question.pair), question.at)
+            lower[i], upper[i] = self.answers(question.pair).epsilon_bracket(question.at)
         return lower, upper
 
     def _search_epsilons(self, questions: list[Question]) -> tuple[Floats, Floats]:
@@ -166,7 +173,7 @@ class Pairs:
                 lattice = self.family.typical_of(question.pair)
                 ends = beta_at_edge(lattice, question.at, near, partial(self._look_up, known, question.pair))
             if not ends[1] - ends[0] <= 0.95 * ACCURACY * ends[1]:
-                ends = beta_floats(self.contours(question.pair), question.at)
+                ends = self.answers(question.pair).beta_bracket(question.at)
             lower[i], upper[i] = ends
         return lower, upper
 
@@ -180,11 +187,11 @@ class Pairs:
         if not points:
             return []
         if not self._shares:
-            return [tails_at(self.contours(pair), [t])[0] for pair, t in points]
+            return [tails_at(self.answers(pair).contours(), [t])[0] for pair, t in points]
         bracket = self._tail_values(points).bracket
         result = tails_of_bracket([t for _, t in points], bracket)
         for i in np.flatnonzero(bracket.is_wide(RESORT_TO_BALLS)):
-            result[i] = tails_at(self.contours(points[i][0]), [points[i][1]])[0]
+            result[i] = tails_at(self.answers(points[i][0]).contours(), [points[i][1]])[0]
         return result
 
     def _tail_values(self, points: list[tuple[int, int]]) -> Values:

@@ -87,6 +87,16 @@ def positive(value: object, name: str) -> Fraction:
     return result
 
 
+def exact_double(value: object, name: str) -> Fraction:
+    """A positive number; unlike `positive`, a float means exactly that double, the binary number it is.
+
+    >>> exact_double(0.1, "x") == Fraction(1, 10), exact_double("0.1", "x") == Fraction(1, 10)
+    (False, True)
+    """
+    result = positive(value, name)
+    return Fraction(float(value)) if isinstance(value, (float, np.floating)) else result
+
+
 def whole(value: object, name: str, least: int, most: int | None = None) -> int:
     """The integer that `value` stands for, refused below `least` and above `most`."""
     result = rational(value, name)

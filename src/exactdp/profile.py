@@ -10,36 +10,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 from scipy.special import log_ndtr
 
-from exactdp.engine.bracket import Bools, Bracket
+from exactdp.engine.bracket import Bools, Bracket, Point
 from exactdp.engine.contours import RESORT_TO_BALLS, Contours, Values
 from exactdp.engine.mixture import decisive, log_weights, mix, support
 from exactdp.engine.payoff import Payoff, delta_threshold
 from exactdp.engine.tilt import delta_payoff
 from exactdp.errors import AccuracyError
 from exactdp.gaussian import gaussian_logs
-from exactdp.mechanisms.theta import Floats
 from exactdp.numbers import log_rational, rational, shown
 
 _SEARCH_STEPS = 200
 _CONVERGED = 3e-13
 _NARROW = 1e-10
 _SLACK = 2.0**-48
-
-
-@dataclass(frozen=True)
-class Point:
-    """delta(epsilon) and 1 - delta(epsilon), each certified in relative terms, at one or more epsilons."""
-
-    delta: Bracket
-    rest: Bracket
-    log_density: Floats
-    """Estimate of log(-d delta / d epsilon); steers searches and enters no bound."""
 
 
 def profile(contours: Contours, epsilons: list[Fraction], resort: bool = True, balls: bool = True) -> Point:
@@ -92,12 +82,8 @@ def _conditioned(contours: Contours, epsilon: Fraction, small: bool) -> Point | 
 
 def replace(point: Point, places: list[int], better: Point) -> None:
     """Put the values of `better` into the given places of `point`."""
-    for new, old in zip(_rows(better), _rows(point), strict=True):
+    for new, old in zip(better.rows(), point.rows(), strict=True):
         old[places] = new
-
-
-def _rows(point: Point) -> tuple[Floats, ...]:
-    return (*_parts(point.delta), *_parts(point.rest), point.log_density)
 
 
 def _summed(contours: Contours, epsilons: list[Fraction], resort: bool) -> Point:
@@ -123,18 +109,15 @@ def point_of_sums(
         direct, other = values.bracket, values.bracket.one_minus()
         delta, rest = (direct, other) if kind is Payoff.DELTA else (other, direct)
         density = np.log(np.abs(values.log_slope) * direct.upper + 1e-300) + direct.log_scale
-        for row, part in enumerate((*_parts(delta), *_parts(rest), density)):
+        for row, part in enumerate((*delta.rows(), *rest.rows(), density)):
             parts[row, members] = part
-    point = Point(Bracket(*parts[:3]), Bracket(*parts[3:6]), parts[6])
-    return _mirrored(point, epsilons) if any(e.numerator < 0 for e in epsilons) else point
+    return mirrored(Point.of_rows(parts), epsilons)
 
 
-def _parts(bracket: Bracket) -> tuple[Floats, Floats, Floats]:
-    return bracket.log_scale, bracket.lower, bracket.upper
-
-
-def _mirrored(point: Point, epsilons: list[Fraction]) -> Point:
+def mirrored(point: Point, epsilons: list[Fraction]) -> Point:
     """The point at |epsilon| turned into the point at epsilon where epsilon is negative."""
+    if all(e.numerator >= 0 for e in epsilons):
+        return point
     negative = np.array([e < 0 for e in epsilons])
     e = np.array([min(float(x), 0.0) for x in epsilons])
     away, shrink = -np.expm1(e), np.exp(e)
@@ -146,7 +129,7 @@ def _mirrored(point: Point, epsilons: list[Fraction]) -> Point:
     below = np.maximum(point.rest.upper_floats() - np.exp(point.log_density), 1e-300)
     chosen = [
         np.where(negative, new, old)
-        for new, old in zip((*delta, *rest), (*_parts(point.delta), *_parts(point.rest)), strict=True)
+        for new, old in zip((*delta, *rest), (*point.delta.rows(), *point.rest.rows()), strict=True)
     ]
     return Point(Bracket(*chosen[:3]), Bracket(*chosen[3:]), np.where(negative, e + np.log(below), point.log_density))
 
@@ -157,25 +140,37 @@ def epsilon_bracket(contours: Contours, delta: Fraction) -> tuple[float, float]:
     Guarantee: delta(upper) <= delta and delta(lower) >= delta by certified evaluations, whether the doubles are read as
     binary numbers or as the decimals they print as (Theorem 5 of docs/theory/engine.md).
     """
-    return _Search(contours, delta).bracket()
+    r, log_delta = contours.lattice.r, log_rational(delta)
+    # delta(epsilon) is at most exp(-(epsilon - R/2)^2 / (2 R)) from R/2 on (Lemma 1)
+    highest = (r / 2 + math.sqrt(-2 * r * min(log_delta, 0.0))) * (1 + 1e-9)
+    return EpsilonSearch(partial(profile, contours), delta, gaussian_start(r, delta), highest).bracket()
 
 
-class _Search:
+class Profile(Protocol):
+    """A source of certified points. Without `resort` wide bounds are returned as they are; `balls` allows the slowest resort."""
+
+    def __call__(self, epsilons: list[Fraction], resort: bool = True, balls: bool = True) -> Point:
+        """delta and 1 - delta at each epsilon."""
+
+
+class EpsilonSearch:
     """Root finding for delta(epsilon) = delta: searches freely, and proves both ends by certified evaluations.
 
-    For delta above 1/2 the unknown is 1 - delta, so that neither side is ever a difference from 1.
+    For delta above 1/2 the unknown is 1 - delta, so that neither side is ever a difference from 1. `start` is where to look
+    first; `highest` is proved to be at least epsilon(delta).
     """
 
-    def __init__(self, contours: Contours, delta: Fraction) -> None:
-        self._contours = contours
+    def __init__(self, profile: Profile, delta: Fraction, start: float, highest: float) -> None:
+        self._profile, self._start, self._highest = profile, start, highest
         self._delta = delta
         self._small = delta <= Fraction(1, 2)
         self._target = log_rational(delta if self._small else 1 - delta)
         self._target_error = _SLACK * (1 + abs(self._target))
 
     def bracket(self) -> tuple[float, float]:
+        """Two doubles around epsilon(delta), both ends proved."""
         outermost = self._outer_bracket()
-        estimate, step = self._newton(gaussian_start(self._contours.lattice.r, self._delta), *outermost)
+        estimate, step = self._newton(self._start, *outermost)
         below = above = step
         for _ in range(_SEARCH_STEPS):
             ends = [max(estimate - below, outermost[0]), min(estimate + above, outermost[1])]
@@ -201,7 +196,7 @@ class _Search:
     def _proved(self, ends: list[float], balls: bool = True) -> tuple[list[bool], list[bool]]:
         """For each double: is delta(e) >= delta proved, and is delta(e) <= delta proved, in both readings of e?"""
         readings = [both_readings(e) for e in ends]
-        point = profile(self._contours, [r for pair in readings for r in pair], balls=balls)
+        point = self._profile([r for pair in readings for r in pair], balls=balls)
         bracket = point.delta if self._small else point.rest
         low, high = bracket.log_lower().reshape(-1, 2), bracket.log_upper().reshape(-1, 2)
         at_least = np.all(low >= self._target + self._target_error, axis=1)
@@ -238,19 +233,14 @@ class _Search:
 
     def _log_bounds(self, epsilon: float, resort: bool) -> tuple[Point, float, float]:
         """The point at a double, with the bounds of log delta (or of log(1 - delta) if delta is above 1/2)."""
-        point = profile(self._contours, [Fraction(epsilon)], resort)
+        point = self._profile([Fraction(epsilon)], resort)
         bracket = point.delta if self._small else point.rest
         return point, float(bracket.log_lower()[0]), float(bracket.log_upper()[0])
 
     def _outer_bracket(self) -> tuple[float, float]:
-        """Bounds that need no evaluation, with room for rounding.
-
-        delta(epsilon) is at least 1 - e^epsilon and, from R/2 on, at most exp(-(epsilon - R/2)^2 / (2 R)) (Lemma 1).
-        """
-        r, log_delta = self._contours.lattice.r, log_rational(self._delta)
+        """Bounds that need no evaluation, with room for rounding: delta(epsilon) is at least 1 - e^epsilon."""
         low = log_rational(1 - self._delta)
-        high = r / 2 + math.sqrt(-2 * r * min(log_delta, 0.0))
-        return low - 1e-9 * (1e-300 + abs(low)), high * (1 + 1e-9)
+        return low - 1e-9 * (1e-300 + abs(low)), self._highest
 
 
 def both_readings(epsilon: float) -> tuple[Fraction, Fraction]:

@@ -94,7 +94,7 @@ class Certificate:
             "version": VERSION,
             "composition": [
                 {"sigma2": str(m.sigma2), "sensitivity": str(m.sensitivity), "count": str(n)}
-                for m, n in self.composition.mechanisms.items()
+                for m, n in self.composition.discrete_gaussians.items()
             ],
             "question": {"quantity": QUANTITY[self.given], "given": self.given, "value": str(self.value)},
             "digits": self.digits,
@@ -267,7 +267,7 @@ def _check_plan(record: Certificate) -> tuple[bool, str]:
 
 def _check_reference(record: Certificate) -> tuple[bool | None, str]:
     """The published method with as many digits as are affordable: its enclosure must not miss the claim."""
-    mechanisms, depth = record.composition.mechanisms, _depth(record)
+    mechanisms, depth = record.composition.discrete_gaussians, _depth(record)
     for digits in sorted({record.digits + 3, min(15, record.digits), 5}, reverse=True):
         tolerance = Fraction(1, 10 ** (digits + depth))
         cost = reference.estimated_cost(mechanisms, tolerance) * (1 + (digits + depth) / 100) ** 1.5
@@ -330,10 +330,10 @@ def _checked(composition: Composition) -> Composition:
     """The composition, refused where a record of it would be out of bounds."""
     if not isinstance(composition, Composition):
         raise InvalidInputError(f"A certificate is about a Composition. Found {type(composition).__name__}.")
-    if len(composition.mechanisms) > _MOST_GROUPS:
-        found = len(composition.mechanisms)
+    if len(composition.discrete_gaussians) > _MOST_GROUPS:
+        found = len(composition.discrete_gaussians)
         raise InvalidInputError(f"A certificate has at most {_MOST_GROUPS} distinct mechanisms. Found {found}.")
-    for mechanism, count in composition.mechanisms.items():
+    for mechanism, count in composition.discrete_gaussians.items():
         writable(mechanism.sigma2, "sigma2")
         if count > _MOST_COPIES:
             raise InvalidInputError(f"A certificate counts at most {_MOST_COPIES} equal mechanisms. Found {count:.3g}.")

@@ -16,11 +16,14 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import ndtri_exp
 
+from exactdp.dual import beta_from_profile, curve_from_profile
+from exactdp.engine.bracket import Point
 from exactdp.engine.contours import ACCURACY
+from exactdp.errors import LatticeTooFineError
 from exactdp.families import Pairs, Question
 from exactdp.numbers import log_rational
-from exactdp.profile import Point, both_readings, epsilon_bracket, gaussian_start
-from exactdp.tradeoff import TradeOffCurve, lower_hull
+from exactdp.profile import both_readings, gaussian_start
+from exactdp.tradeoff import TradeOffCurve
 
 _SLACK = 2.0**-47
 _TINY = 1e-322  # a few times the smallest double: what underflow can take away
@@ -72,7 +75,7 @@ class Overall:
                 suspects = {p: True for p in suspects if bounds[p] > limit}
                 if worst not in suspects:
                     break
-            low, high = epsilon_bracket(self.pairs.contours(worst), delta)
+            low, high = self.pairs.answers(worst).epsilon_bracket(delta)
             suspects.pop(worst)
             lower, upper = max(lower, low), max(upper, high)
             at = upper
@@ -80,21 +83,33 @@ class Overall:
 
     def beta(self, alpha: Fraction) -> tuple[float, float]:
         """Bounds of the lower convex envelope of all trade-off curves at alpha, 0 < alpha < 1."""
-        return _Envelope(self, alpha).bounds()
+        if self.pairs.on_lattices:
+            try:
+                return _Envelope(self, alpha).bounds()
+            except LatticeTooFineError:
+                pass  # by the dual, which needs no vertices
+        spread = self.pairs.family.typical[0].r
+        quantile = -float(ndtri_exp(log_rational(alpha)))
+        return beta_from_profile(self.worst, alpha, quantile * math.sqrt(spread) - spread / 2, math.sqrt(spread))
+
+    def worst(self, epsilons: list[Fraction]) -> Point:
+        """At each epsilon the largest delta and the smallest 1 - delta of all pairs."""
+        columns = []
+        for epsilon in epsilons:
+            point = self.point(epsilon)
+            at = int(np.argmax(point.delta.log_upper()))
+            delta = 0.0, float(point.delta.lower_floats().max()), float(point.delta.upper_floats().max())
+            scale = float(point.rest.log_scale[int(np.argmin(point.rest.log_lower()))])
+            with np.errstate(over="ignore"):  # far above the least: of no consequence
+                moved = np.exp(point.rest.log_scale - scale)
+            low, high = float((point.rest.lower * moved).min()), float((point.rest.upper * moved).min())
+            columns.append((*delta, scale, low * (1 - _SLACK), high * (1 + _SLACK), float(point.log_density[at])))
+        return Point.of_rows(np.array(columns).T)
 
     def curve(self, num: int) -> TradeOffCurve:
         """At most `num` points on or below the envelope, convex, from (0, 1) to (1, 0)."""
         spread = self.pairs.family.typical[0].r
-        reach = 7.1 * math.sqrt(spread)
-        losses = np.linspace(-spread / 2 - reach, spread / 2 + reach, max(num, 41))
-        rests = [float(self.point(Fraction(e)).rest.lower_floats().min()) for e in losses.tolist()]
-        alphas = [float(a) for a in 0.5 * (1 + np.tanh(np.linspace(-12, 12, num - 2)))]
-        # Theorem 9 (a) for each slope, rounded down: exp, product and difference lose less than 1e-15 each
-        starts, slopes = np.array(rests) * (1 - 2e-15), np.exp(losses) * (1 + 1e-14)
-        betas = [float(np.max(starts - slopes * a)) for a in alphas]
-        inside = [(a, min(b, 1 - 2.0**-53)) for a, b in zip(alphas, betas, strict=True) if b >= 0 and 0 < a < 1]
-        hull = lower_hull([(0.0, 1.0), *inside, (1.0, 0.0)])
-        return TradeOffCurve(np.array([p[0] for p in hull]), np.array([p[1] for p in hull]))
+        return curve_from_profile(self.worst, spread / 2 + 7.1 * math.sqrt(spread), num)
 
 
 @dataclass(frozen=True)

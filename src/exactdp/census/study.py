@@ -97,7 +97,7 @@ def make_overall(release: Release) -> Overall:
     members = []
     for _, allocation in sorted(release.allocations.items()):
         composition = Composition(allocation.mechanisms)
-        members.append(tuple(Group(m.sigma2, m.sensitivity, n) for m, n in composition.mechanisms.items()))
+        members.append(tuple(Group(m.sigma2, m.sensitivity, n) for m, n in composition.discrete_gaussians.items()))
     return Overall(Pairs(Family(tuple(members))))
 
 

@@ -99,7 +99,7 @@ def summarize(
 def level_rows(release: Release, delta: Fraction) -> Iterator[LevelRow]:
     """Every level on its own at one delta."""
     for level in release.table:
-        rho = level_pair(release, level).rho
+        rho = Fraction(level_pair(release, level).rho)
         simple, optimal = _targets(rho, delta)
         yield LevelRow(
             level, rho, delta, level_saving(release, level, simple, delta), level_saving(release, level, optimal, delta)

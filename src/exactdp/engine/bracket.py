@@ -36,10 +36,11 @@ class Bracket:
         return result
 
     def upper_floats(self) -> Floats:
-        """The upper bound as doubles, rounded up: at least the smallest positive double, never 0."""
+        """The upper bound as doubles, rounded up: at least the smallest positive double, unless the number is known to be 0."""
         half = np.exp(0.5 * self.log_scale)
         with np.errstate(over="ignore"):
-            result: Floats = np.nextafter(self.upper * half * half * (1 + _SLACK), np.inf)
+            rounded = np.nextafter(self.upper * half * half * (1 + _SLACK), np.inf)
+        result: Floats = np.where(self.upper == 0, 0.0, rounded)
         return result
 
     def log_lower(self) -> Floats:
@@ -50,10 +51,15 @@ class Bracket:
         return result
 
     def log_upper(self) -> Floats:
-        """An upper bound of the logarithm."""
-        log = np.log(self.upper)
-        result: Floats = self.log_scale + log + _LOG_SLACK * (np.abs(self.log_scale) + 1 + np.abs(log))
+        """An upper bound of the logarithm (-inf where the number is known to be 0)."""
+        with np.errstate(divide="ignore"):
+            log = np.log(self.upper)
+        result: Floats = self.log_scale + log + _LOG_SLACK * (np.abs(self.log_scale) + 1 + _finite(log))
         return result
+
+    def rows(self) -> tuple[Floats, Floats, Floats]:
+        """log_scale, lower and upper."""
+        return self.log_scale, self.lower, self.upper
 
     def is_wide(self, width: float) -> Bools:
         """Where the bounds are further apart than `width`, relative to the upper one."""
@@ -78,3 +84,22 @@ def bracket_of_balls(value: arb) -> tuple[float, float, float]:
         mantissa = value / arb(log_scale).exp()
         lower, upper = float(mantissa.lower()), float(mantissa.upper())
     return log_scale, max(0.0, math.nextafter(lower, -math.inf)), math.nextafter(upper, math.inf)
+
+
+@dataclass(frozen=True)
+class Point:
+    """delta(epsilon) and 1 - delta(epsilon), each certified in relative terms, at one or more epsilons."""
+
+    delta: Bracket
+    rest: Bracket
+    log_density: Floats
+    """Estimate of log(-d delta / d epsilon); steers searches and enters no bound."""
+
+    @staticmethod
+    def of_rows(rows: Floats) -> Point:
+        """A point from its seven rows."""
+        return Point(Bracket(*rows[:3]), Bracket(*rows[3:6]), rows[6])
+
+    def rows(self) -> tuple[Floats, ...]:
+        """log_scale, lower and upper of delta and of 1 - delta, and the density."""
+        return (*self.delta.rows(), *self.rest.rows(), self.log_density)

@@ -19,8 +19,8 @@ from exactdp.engine.float64 import Contour, Sums
 from exactdp.engine.lattice import Lattice
 from exactdp.engine.mixture import Split, split_off_coarsest
 from exactdp.engine.payoff import Payoff, Threshold
-from exactdp.engine.plan import log_expected, make_plan, too_fine
-from exactdp.engine.sieve import LARGEST_NODES
+from exactdp.engine.plan import Plan, log_expected, make_plan, too_fine
+from exactdp.engine.sieve import LARGEST_NODES, Effort
 from exactdp.engine.tilt import rung, rung_index
 from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.mechanisms.theta import Floats
@@ -44,6 +44,7 @@ _DEEPEST = (
     1e12  # beyond exp(-1e12) a double cannot hold the logarithm to four decimals: only the sub-Gaussian bound is given
 )
 _DEEPEST_SPLIT = 2
+_FEWEST_TERMS = 10_000
 _KEPT_NODES = 300_000
 _LEVEL_STEP = 4  # digits by which the aim of a ball contour is rounded up, so that contours can be shared
 _ATTEMPTS = 12
@@ -81,6 +82,7 @@ class Contours:
     """The ladder of a composition. Results do not depend on what was asked before, nor on what is asked together."""
 
     lattice: Lattice
+    effort: Effort = field(default_factory=Effort)
     depth: int = 0
     """How many mechanisms were split off before (see `clumps`)."""
     _recent: _Recent = field(default_factory=_Recent, repr=False, compare=False)
@@ -94,13 +96,23 @@ class Contours:
     def clumps(self) -> tuple[Split, Contours] | None:
         """The coarsest mechanism and the contours of the rest, where the loss comes in clumps."""
         split = split_off_coarsest(self.lattice) if self.depth < _DEEPEST_SPLIT else None
-        return None if split is None else (split, Contours(split.rest, self.depth + 1))
+        return None if split is None else (split, Contours(split.rest, self.effort, self.depth + 1))
 
     def contour(self, payoff: Payoff, index: int) -> Contour:
         """The float64 contour of one rung."""
         return self._recent.get(
-            (payoff, index), lambda: Contour(make_plan(self.lattice, rung(self.lattice, payoff, index)))
+            (payoff, index),
+            lambda: self._within_effort(
+                make_plan(self.lattice, rung(self.lattice, payoff, index), None, self.effort.looks)
+            ),
         )
+
+    def _within_effort(self, plan: Plan) -> Contour:
+        if len(plan.kept) * len(self.lattice.groups) > max(self.effort.terms, _FEWEST_TERMS):
+            raise too_fine(
+                self.lattice, plan.nodes, f"{len(plan.kept):,} of them matter, more than the work limit allows"
+            )
+        return Contour(plan)
 
     def rung_of(self, payoff: Payoff, threshold: Threshold) -> int:
         """The rung nearest to the threshold's saddle point."""

@@ -6,13 +6,11 @@ phase splits into an exact integer multiple of 2 pi k / N (round(D tilt) of them
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from exactdp.engine.lattice import Lattice
 from exactdp.engine.sieve import Ints, phases
-from exactdp.mechanisms.theta import POISSON_FROM, TWO_PI_SQUARED, Floats, log_cf_correction, log_cf_direct
+from exactdp.mechanisms.theta import POISSON_FROM, Floats, log_cf_correction, log_cf_direct, theta_left_out
 
 UNIT = 2.0**-53
 """The unit of rounding u: fl(x op y) = (x op y)(1 + d), |d| <= u."""
@@ -23,18 +21,6 @@ _NEGLIGIBLE = 1e-18
 def whole_centres(lattice: Lattice, lam: float) -> Floats:
     """round(D tilt) by group; D tilt and its distance to this integer are exact in float64 (tilts have few bits)."""
     return np.floor(lattice.sensitivities * lam + 0.5)
-
-
-def theta_left_out(s: Floats, count: Floats, v: Floats) -> Floats:
-    """Bound of |count log(theta(c + i s v) / theta(c))| where it is small, for s >= POISSON_FROM and any centre c.
-
-    The ratio differs from 1 by at most 2 sum_n p^{n^2} sinh(2 pi n s |v|) / (1 - 2 p - ...) with p = exp(-2 pi^2 s)
-    (engine.md, Lemma 4). The test of this bound has a case in which it is tight.
-    """
-    result: Floats = (
-        1.0001 * count * np.exp(s * (2 * math.pi * v - TWO_PI_SQUARED)) / (1 - 2.01 * np.exp(-TWO_PI_SQUARED * s))
-    )
-    return result
 
 
 def log_moments(lattice: Lattice, lam: float, kept: Ints, nodes: int) -> tuple[Floats, Floats, Floats]:

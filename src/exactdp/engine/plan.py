@@ -12,7 +12,7 @@ import numpy as np
 from exactdp.engine.lattice import Lattice
 from exactdp.engine.moments import log_moments
 from exactdp.engine.payoff import Payoff, transform_at_tilt, transform_corners, transform_factors
-from exactdp.engine.sieve import LARGEST_NODES, Ints, angles, make_bands, peak_bounds, sieve
+from exactdp.engine.sieve import LARGEST_NODES, Effort, Ints, angles, make_bands, peak_bounds, sieve
 from exactdp.engine.tilt import Rung, short_double
 from exactdp.errors import LatticeTooFineError
 from exactdp.mechanisms.theta import Floats
@@ -127,7 +127,7 @@ def _theta_upper(lattice: Lattice, nu: float) -> float:
     return min(0.0, float(value) + error)
 
 
-def make_plan(lattice: Lattice, where: Rung, log_aim: float | None = None) -> Plan:
+def make_plan(lattice: Lattice, where: Rung, log_aim: float | None = None, looks: int = Effort.looks) -> Plan:
     """Plan a contour for the thresholds of a rung.
 
     `log_aim` is the logarithm of what aliasing and dropped nodes may each add, in units of exp(K(tilt) - tilt x0); by
@@ -143,7 +143,7 @@ def make_plan(lattice: Lattice, where: Rung, log_aim: float | None = None) -> Pl
     peak = typical_transform(where.payoff, lam, h)
     bands = make_bands(nodes, nodes * h, corners, bounds.slack, log_aim - math.log(peak))
     try:
-        kept = sieve(lattice.strides, bounds.strengths, nodes, bands)
+        kept = sieve(lattice.strides, bounds.strengths, nodes, bands, looks)
     except LatticeTooFineError as error:
         raise too_fine(lattice, nodes, str(error)) from None
     plan = Plan(lattice, where.payoff, where.tilt, nodes, kept, bands.log_dropped, theta)

@@ -12,7 +12,7 @@ k1 k2 / (k1 + k2) (m1 - m2)^2, so a partial peak whose constant exceeds the budg
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -21,12 +21,9 @@ from numpy.typing import NDArray
 
 from exactdp.engine.lattice import Lattice
 from exactdp.errors import LatticeTooFineError
-from exactdp.mechanisms.theta import Floats, direct_weights, log_theta_ratio
+from exactdp.mechanisms.theta import Floats, peak_parabola
 
 Ints = NDArray[np.int64]
-
-WORK_LIMIT = 60_000_000
-"""Partial peaks examined before the sieve gives up (a few seconds)."""
 
 NODE_LIMIT = 4_000_000
 """Nodes kept before the sieve gives up."""
@@ -36,7 +33,17 @@ _CHUNK = 1 << 14  # windows of the first group walked at once
 _BATCH_LIMIT = 4_000_000  # partial peaks held in memory at once
 _LARGEST_SQUARE = 3_000_000_000  # k * a fits in 64 bits while both are below this
 LARGEST_NODES = 1 << 60
-_PARABOLA_FROM = 0.4  # Lemma 5(a) holds from here
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What one contour may cost: terms evaluated (nodes times groups), and nodes, windows or partial peaks looked at.
+
+    The defaults are about a second each.
+    """
+
+    terms: int = 4_000_000
+    looks: int = 12_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +79,12 @@ class Bands:
 
 
 def peak_bounds(lattice: Lattice, tilt: float) -> PeakBounds:
-    """The better of Lemma 5's two parabolas for each group: (a) for noise from 0.4 on, (b) for any noise.
-
-    (a) strength = s/2 - log 2 / pi^2 with slack log(theta(0) / theta(D tilt)); (b) strength = P(|X - X'| = 1) / pi^2, no slack.
-    """
+    """Lemma 5's parabolas for every group."""
     strengths, slack = [], 0.0
-    typical_budget = 40.0
     for g in lattice.groups:
-        s, count = float(g.sigma2), g.count
-        centre = g.sensitivity * tilt
-        options: list[tuple[float, float]] = []
-        if s >= _PARABOLA_FROM:
-            own = count * (-log_theta_ratio(centre, s) * (1 + 1e-12) + 1e-15)
-            options.append((count * (s / 2 - math.log(2) / math.pi**2) * (1 - 1e-12), own))
-        if s < 1.0:
-            _, p = direct_weights(s, centre - math.floor(centre + 0.5))
-            options.append((count * 2 * float(p[:-1] @ p[1:]) / math.pi**2 * (1 - 1e-12), 0.0))
-        strength, own = min(options, key=lambda o: (typical_budget + o[1]) / o[0])
-        strengths.append(strength)
-        slack += own
+        strength, own = peak_parabola(float(g.sigma2), g.sensitivity * tilt, 40.0 / g.count)
+        strengths.append(g.count * strength)
+        slack += g.count * own
     return PeakBounds(tuple(strengths), slack)
 
 
@@ -140,7 +134,9 @@ def _clipped(edges: Floats, budgets: Floats, half: int) -> tuple[list[float], Fl
     return [*inner, float(half)], budgets[: len(inner)]
 
 
-def sieve(strides: tuple[int, ...], strengths: tuple[float, ...], nodes: int, bands: Bands) -> Ints:
+def sieve(
+    strides: tuple[int, ...], strengths: tuple[float, ...], nodes: int, bands: Bands, looks: int = Effort.looks
+) -> Ints:
     """The node 0 and all k in [1, nodes/2] whose penalty is within their band's budget, ascending.
 
     Guarantee: none is missed; the windows are widened by more than the rounding of their centres.
@@ -149,31 +145,50 @@ def sieve(strides: tuple[int, ...], strengths: tuple[float, ...], nodes: int, ba
     for stride, strength in zip(strides, strengths, strict=True):
         merged[stride] = merged.get(stride, 0.0) + strength
     groups = sorted(merged.items())
+    combs = [Comb(nodes / stride, strength * (2 * math.pi * stride / nodes) ** 2) for stride, strength in groups]
+    return search(combs, nodes // 2, bands, lambda k: _filter(k, groups, nodes, bands), looks)
+
+
+@dataclass(frozen=True, slots=True)
+class Comb:
+    """Peaks at every multiple of `spacing` (in nodes); near each the penalty is at least curvature * distance^2."""
+
+    spacing: float
+    curvature: float
+
+
+def search(combs: list[Comb], last: int, bands: Bands, keep: Callable[[Ints], Ints], limit: int) -> Ints:
+    """The node 0 and all k in [1, last] within budget, ascending; the combs come with the longest spacing first.
+
+    `keep` tells which of some nodes are within budget. Guarantee: none is missed. Raises LatticeTooFineError beyond the limit.
+    """
     alive = np.flatnonzero(bands.budgets >= 0)
     if len(alive) == 0:
         return np.zeros(1, dtype=np.int64)
-    last = int(min(nodes // 2, math.floor(bands.edges[alive[-1] + 1])))
-    if last < _EXPLICIT:
-        return _filter(np.arange(last + 1, dtype=np.int64), groups, nodes, bands)
+    last = int(min(last, math.floor(bands.edges[alive[-1] + 1])))
+    if last < _EXPLICIT or not combs:
+        return _keep_all(keep, last)
     try:
-        return _walk(groups, nodes, last, bands, min(WORK_LIMIT, 2 * last))
+        return _walk(combs, last, bands, keep, min(limit, 2 * last))
     except LatticeTooFineError:
-        if last > NODE_LIMIT:
+        if last > min(limit, NODE_LIMIT):
             raise
-        return _filter_all(groups, nodes, last, bands)
+        return _keep_all(keep, last)
 
 
-def _filter_all(groups: list[tuple[int, float]], nodes: int, last: int, bands: Bands) -> Ints:
+def _keep_all(keep: Callable[[Ints], Ints], last: int) -> Ints:
     """Every node looked at: where most of them matter, windows would cost more than they save."""
+    if last > NODE_LIMIT:
+        raise LatticeTooFineError(f"{last:,} nodes of the Fourier sum would have to be looked at")
     batches = (np.arange(start, min(start + _CHUNK, last + 1), dtype=np.int64) for start in range(0, last + 1, _CHUNK))
-    return np.concatenate([_filter(batch, groups, nodes, bands) for batch in batches])
+    return np.concatenate([keep(batch) for batch in batches])
 
 
-def _walk(groups: list[tuple[int, float]], nodes: int, last: int, bands: Bands, allowance: int) -> Ints:
+def _walk(combs: list[Comb], last: int, bands: Bands, keep: Callable[[Ints], Ints], allowance: int) -> Ints:
     """The nodes within budget, by windows."""
     kept, total = [np.zeros(1, dtype=np.int64)], 0
-    for candidates in _candidates(groups, nodes, last, bands, allowance):
-        found = _filter(candidates, groups, nodes, bands)
+    for candidates in _candidates(combs, last, bands, allowance):
+        found = keep(candidates)
         total += len(found)
         if total > NODE_LIMIT:
             raise LatticeTooFineError(f"more than {NODE_LIMIT:,} nodes of the Fourier sum matter")
@@ -221,29 +236,26 @@ def _filter(k: Ints, groups: list[tuple[int, float]], nodes: int, bands: Bands) 
     return keep
 
 
-def _candidates(groups: list[tuple[int, float]], nodes: int, last: int, bands: Bands, allowance: int) -> Iterator[Ints]:
+def _candidates(combs: list[Comb], last: int, bands: Bands, allowance: int) -> Iterator[Ints]:
     """Batches of nodes that include every node within budget."""
-    stride, strength = groups[0]
-    spacing = nodes / stride
+    spacing = combs[0].spacing
     windows = math.floor(last / spacing) + 2
     work = 0
     if windows > allowance:
-        raise LatticeTooFineError(f"{windows:,} windows would have to be searched (the limit is {WORK_LIMIT:,})")
+        raise LatticeTooFineError(f"{windows:,} windows would have to be searched (the limit is {allowance:,})")
     for start in range(0, windows, _CHUNK):
         centre = np.arange(start, min(start + _CHUNK, windows), dtype=np.float64) * spacing
         peaks = _Peaks(
             centre,
-            np.full(len(centre), _curvature(stride, strength, nodes)),
+            np.full(len(centre), combs[0].curvature),
             np.zeros(len(centre)),
             bands.at(np.maximum(centre - spacing / 2, 0.0)) * (1 + 1e-9) + 1e-6,
         )
-        for next_stride, next_strength in groups[1:]:
+        for comb in combs[1:]:
             if peaks.integers(last)[2] <= max(len(peaks.centre), _EXPLICIT):
                 break
             work += len(peaks.centre)
-            peaks = peaks.merge(
-                nodes / next_stride, _curvature(next_stride, next_strength, nodes), last, WORK_LIMIT - work
-            )
+            peaks = peaks.merge(comb, last, max(allowance - work, 1))
         low, high, count = peaks.integers(last)
         work += count
         if work > allowance:
@@ -257,10 +269,6 @@ def distinct(k: Ints) -> Ints:
     ordered = np.sort(k)
     result: Ints = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
     return result
-
-
-def _curvature(stride: int, strength: float, nodes: int) -> float:
-    return strength * (2 * math.pi * stride / nodes) ** 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,11 +291,12 @@ class _Peaks:
         high = np.floor(np.clip(self.centre + reach, -1, last)).astype(np.int64)
         return low, high, int(np.sum(np.maximum(high - low + 1, 0)))
 
-    def merge(self, spacing: float, curvature: float, last: int, allowance: int) -> _Peaks:
+    def merge(self, comb: Comb, last: int, allowance: int) -> _Peaks:
         """Every combination of a peak here with a peak of the next group that is still within budget.
 
         Only the peaks nearest to some node in [0, last] are needed.
         """
+        spacing, curvature = comb.spacing, comb.curvature
         room = np.maximum(self.budget - self.constant, 0.0)
         reach = np.sqrt(room * (1 / self.curvature + 1 / curvature)) + 1e-6 + 1e-13 * self.centre
         final_peak = math.floor(last / spacing) + 1

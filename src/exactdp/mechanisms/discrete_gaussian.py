@@ -6,38 +6,46 @@ import cmath
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from functools import cached_property
 
 import numpy as np
+from flint import arb
 
 from exactdp.errors import InvalidInputError
+from exactdp.mechanisms.loss import PHASE_ERROR, UNIT, Atoms, Loss, Mechanism, Peak, Tilted
 from exactdp.mechanisms.theta import (
     POISSON_FROM,
     TWO_PI_SQUARED,
+    Complexes,
+    Floats,
     direct_reach,
     log_cf_correction,
     log_cf_direct,
     log_theta_ratio,
+    peak_parabola,
     poisson_terms,
+    theta_left_out,
+    tilted_mean_variance,
 )
-from exactdp.numbers import Number, positive, shown, whole
-
-if TYPE_CHECKING:
-    from exactdp.composition import Composition
+from exactdp.mechanisms.theta_ball import ball, log_theta_ratio_ball
+from exactdp.numbers import Number, exact_double, positive, shown, whole
 
 LARGEST_SENSITIVITY = 1 << 28
 SMALLEST_SIGMA2 = Fraction(1, 1000)
 LARGEST_SIGMA2 = Fraction(10**18)
 LARGEST_WEIGHT = 1000
 _TAIL_BLOCK = 1 << 16
+_NEGLIGIBLE = 1e-19
+_MOST_ATOMS = 4_000_000
 
 
 @dataclass(frozen=True, init=False)
-class DiscreteGaussian:
+class DiscreteGaussian(Mechanism):
     """Integer noise N_Z(0, sigma2) on a count of integer sensitivity.
 
     `sigma2` is the noise parameter (close to the variance when it is above 1): an int, Fraction, Decimal, a text such as
-    "11/10000", or a float, read as the decimal it prints as.
+    "11/10000", or a float, read as the decimal it prints as. `sigma`, its root, may be given instead; a float `sigma` is a
+    measured or computed number and means exactly that double: `DiscreteGaussian(sigma=math.pi)`.
 
     >>> DiscreteGaussian("10/3").variance
     3.3333333333333335
@@ -48,13 +56,13 @@ class DiscreteGaussian:
     sigma2: Fraction
     sensitivity: int
 
-    def __init__(self, sigma2: Number, sensitivity: int = 1) -> None:
-        object.__setattr__(self, "sigma2", positive(sigma2, "sigma2"))
+    def __init__(self, sigma2: Number | None = None, sensitivity: int = 1, *, sigma: Number | None = None) -> None:
+        object.__setattr__(self, "sigma2", noise_parameter(sigma2, sigma))
         object.__setattr__(self, "sensitivity", whole(sensitivity, "sensitivity", 1, LARGEST_SENSITIVITY))
         if not SMALLEST_SIGMA2 <= self.sigma2 <= LARGEST_SIGMA2:
             raise InvalidInputError(
                 f"sigma2 must be between {float(SMALLEST_SIGMA2)} (below it the noise is 0 but for one draw in 10^217) "
-                f"and {float(LARGEST_SIGMA2):.0e}. Found {shown(sigma2)}."
+                f"and {float(LARGEST_SIGMA2):.0e}. Found {shown(self.sigma2)}."
             )
         if self.sensitivity > LARGEST_WEIGHT * self.sigma2:
             raise InvalidInputError(
@@ -150,28 +158,102 @@ class DiscreteGaussian:
         terms = math.fsum(2 * math.exp(-TWO_PI_SQUARED * s * n * n) for n in range(1, poisson_terms(s, 0.0) + 1))
         return math.log(2 * math.pi * s) / 2 + math.log1p(terms)
 
-    def __add__(self, other: DiscreteGaussian | Composition) -> Composition:
-        from exactdp.composition import Composition
-
-        return Composition([self]) + other
-
-    def __radd__(self, other: object) -> Composition:  # so that sum() works
-        from exactdp.composition import Composition
-
-        return Composition([self]) if other == 0 else NotImplemented
-
-    def __mul__(self, count: int) -> Composition:
-        from exactdp.composition import Composition
-
-        return Composition({self: count})
-
-    __rmul__ = __mul__
+    def loss(self) -> Loss:
+        """D^2 / (2 s) + (D / s) X."""
+        return _GaussianLoss(self.sigma2, self.sensitivity)
 
     def __str__(self) -> str:
         extra = "" if self.sensitivity == 1 else f", sensitivity={self.sensitivity}"
         return f"DiscreteGaussian({self.sigma2}{extra})"
 
     __repr__ = __str__
+
+
+def noise_parameter(sigma2: Number | None, sigma: Number | None) -> Fraction:
+    """sigma2 from whichever of the two is given; a float sigma means exactly that double."""
+    if (sigma2 is None) == (sigma is None):
+        raise InvalidInputError(f"Give either sigma2 or sigma. Found sigma2 = {shown(sigma2)}, sigma = {shown(sigma)}.")
+    return positive(sigma2, "sigma2") if sigma is None else exact_double(sigma, "sigma") ** 2
+
+
+class _GaussianLoss(Loss):
+    """The loss of a discrete Gaussian: D^2 / (2 s) + w X with w = D / s."""
+
+    def __init__(self, sigma2: Fraction, sensitivity: int) -> None:
+        self.sigma2, self.sensitivity = sigma2, sensitivity
+        self.weight = sensitivity / sigma2
+        self._s, self._w, self._r = float(sigma2), float(self.weight), float(sensitivity * self.weight)
+
+    @property
+    def ends(self) -> tuple[arb | None, arb | None]:
+        return None, None
+
+    def log_moment(self, z: Fraction) -> arb:
+        square = self.sensitivity * self.weight * z * (z + 1) / 2
+        return ball(square) + log_theta_ratio_ball(self.sensitivity * z, self.sigma2)
+
+    def log_moment_upper(self, z: float) -> float:
+        ratio = 0.0 if self._s >= 0.5 else log_theta_ratio(self.sensitivity * z, self._s)  # never positive
+        size = self._r * abs(z) * (abs(z) + 1) / 2
+        return self._r * z * (z + 1) / 2 + min(ratio + 1e-12 * (1 + abs(ratio)), 0.0) + 1e-14 * (1 + size)
+
+    def mean_variance(self, tilt: float) -> tuple[float, float]:
+        mean, variance = tilted_mean_variance(self.sensitivity * tilt, self._s)
+        return self._r / 2 + self._w * mean, self._w * self._w * variance
+
+    @cached_property
+    def widest(self) -> float:
+        return self._w * self._w * (self._s if self._s >= 0.5 else self._s + 0.25)
+
+    def tilted(self, tilt: Fraction) -> Tilted:
+        return _TiltedGaussian(self, tilt)
+
+
+class _TiltedGaussian(Tilted):
+    """Under the tilt X has probabilities proportional to exp(-(x - D tilt)^2 / (2 s)); phases are measured from round(D tilt)."""
+
+    def __init__(self, loss: _GaussianLoss, tilt: Fraction) -> None:
+        self._s = loss._s
+        centre = loss.sensitivity * tilt
+        whole_centre = math.floor(centre + Fraction(1, 2))
+        self._rest = float(centre - whole_centre)
+        self.spread = 0.0
+        self.anchor = ball(loss.weight * (Fraction(loss.sensitivity, 2) + whole_centre))
+        self.units = (ball(loss.weight),)
+        self.peak = Peak(0, *peak_parabola(self._s, float(centre)))
+
+    def log_cf(self, v: Floats) -> tuple[Complexes, Floats]:
+        phase = v[0]
+        if self._s < POISSON_FROM:
+            logs, relative = log_cf_direct(self._s, self._rest, phase)
+            return logs, relative + 2 * PHASE_ERROR
+        size = np.abs(phase)
+        fall, turn = 0.5 * self._s * phase * phase, self._rest * phase
+        left_out = theta_left_out(self._s, 1.0, float(size.max(initial=0.0)))
+        error = 12 * UNIT * (fall + np.abs(turn)) + PHASE_ERROR * (self._s * size + 2)
+        logs = np.empty(phase.shape, dtype=np.complex128)
+        if left_out < _NEGLIGIBLE:
+            logs.real, logs.imag = -fall, turn
+            return logs, error + left_out
+        correction, relative = log_cf_correction(self._s, self._rest, phase)
+        logs.real, logs.imag = correction.real - fall, correction.imag + turn
+        return logs, error + relative + 4 * UNIT * np.abs(correction)
+
+    def atoms(self, cut: float) -> Atoms | None:
+        """Within `reach` of the centre; beyond it the mass is at most 2 e^{-d^2/(2s)} / theta's largest term, d the distance."""
+        reach = math.ceil(0.5 + math.sqrt(2 * self._s * max(-math.log(cut), 1.0))) + 1
+        if 2 * reach + 1 > _MOST_ATOMS:
+            return None
+        x = np.arange(-reach, reach + 1, dtype=np.int64)
+        exponents = -(x.astype(np.float64) * (x - 2 * self._rest)) / (2 * self._s)
+        weights = np.exp(exponents)
+        total = float(np.sum(weights))
+        # terms beyond the reach, relative to the one at the centre, fall faster than a geometric series
+        first = (reach + 1) * (reach + 1 - 2 * abs(self._rest)) / (2 * self._s)
+        ratio = math.exp(-(2 * reach + 3 - 2 * abs(self._rest)) / (2 * self._s))
+        missing = 2 * math.exp(-first) / (1 - ratio) * 1.001
+        relative = UNIT * (8 + 6 * float(-exponents.min()) + 2 * math.log2(len(x) + 2)) + missing
+        return Atoms(x, weights / total, relative, missing)
 
 
 def _lambert(r: int, rate: float) -> float:

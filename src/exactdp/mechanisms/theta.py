@@ -11,17 +11,20 @@ is used where it is short. `s` is the noise parameter sigma2, `c` the centre of 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
+Integers = NDArray[np.int64]
 
 POISSON_FROM = 0.25
 """Noise parameters of at least this are summed by Poisson's formula, smaller ones term by term."""
 
 TWO_PI_SQUARED = 2 * math.pi**2
+_PARABOLA_FROM = 0.4  # Lemma 5 (a) holds from here
 _NEGLIGIBLE = 46.0  # exp(-46) = 1e-20, below half a unit in the last place of 1 by a factor 10^4
 
 
@@ -48,6 +51,22 @@ def direct_weights(s: float, centre: float) -> tuple[Floats, Floats]:
     offsets = np.arange(-reach, reach + 1, dtype=np.float64)
     weights = np.exp(-((offsets - centre) ** 2 - centre * centre) / (2 * s))
     return offsets, weights / math.fsum(weights)
+
+
+def peak_parabola(s: float, centre: float, budget: float = 40.0) -> tuple[float, float]:
+    """Strength and slack with |cf(v)| <= exp(slack - strength v^2), |v| <= pi, for noise `s` tilted to `centre`.
+
+    The better, at a typical budget, of Lemma 5's two parabolas: (a) for noise from 0.4 on, strength = s/2 - log 2 / pi^2 with
+    slack log(theta(0) / theta(centre)); (b) for any noise, strength = P(|X - X'| = 1) / pi^2, no slack.
+    """
+    options: list[tuple[float, float]] = []
+    if s >= _PARABOLA_FROM:
+        own = -log_theta_ratio(centre, s) * (1 + 1e-12) + 1e-15
+        options.append(((s / 2 - math.log(2) / math.pi**2) * (1 - 1e-12), own))
+    if s < 1.0:
+        _, p = direct_weights(s, centre - math.floor(centre + 0.5))
+        options.append((2 * float(p[:-1] @ p[1:]) / math.pi**2 * (1 - 1e-12), 0.0))
+    return min(options, key=lambda o: (budget + o[1]) / o[0])
 
 
 def log_theta_ratio(c: float, s: float) -> float:
@@ -100,18 +119,52 @@ def log_cf_correction(s: float, centre: float, v: Floats) -> tuple[Complexes, Fl
     return _log_one_plus(*_poisson_change(s, centre, v))
 
 
+def theta_left_out(s: Any, count: Any, v: Any) -> Any:
+    """Bound of |count log(theta(c + i s v) / theta(c))| where it is small, for s >= POISSON_FROM and any centre c.
+
+    The ratio differs from 1 by at most 2 sum_n p^{n^2} sinh(2 pi n s |v|) / (1 - 2 p - ...) with p = exp(-2 pi^2 s)
+    (engine.md, Lemma 4). The test of this bound has a case in which it is tight.
+    """
+    return 1.0001 * count * np.exp(s * (2 * math.pi * v - TWO_PI_SQUARED)) / (1 - 2.01 * np.exp(-TWO_PI_SQUARED * s))
+
+
 def log_cf_direct(s: float, centre: float, v: Floats) -> tuple[Complexes, Floats]:
     """log E exp(i v X) for the same X with s < POISSON_FROM, and a bound on the relative error of E exp(i v X)."""
     return _log_one_plus(*_direct_change(s, centre, v))
 
 
-def _log_one_plus(change: Complexes, size: Floats) -> tuple[Complexes, Floats]:
-    """log(1 + change) and the relative error of 1 + change.
+def log_cf_of_atoms(steps: Integers, weights: Floats, v: Floats, phase_error: float) -> tuple[Complexes, Floats]:
+    """log of sum_a weights[a] exp(i sum_j steps[a, j] v[j]), weights adding up to 1, and a bound on its relative error.
+
+    The weights may be off by 4 units of rounding, each phase by 3 units of itself and `phase_error`. The atom at the origin is
+    the one that phases are measured from. Guarantee: docs/theory/any-composition.md, F8.
+    """
+    n = v.shape[1]
+    re, im, size, moved = np.zeros(n), np.zeros(n), np.zeros(n), 0.0
+    for row, weight in zip(steps, weights, strict=True):
+        if not row.any():
+            continue
+        angle, reach = np.zeros(n), np.zeros(n)
+        for step, phase in zip(row.tolist(), v, strict=True):
+            if step:
+                angle += step * phase
+                reach += abs(step) * np.abs(phase)
+        half = np.sin(0.5 * angle)
+        re -= weight * (2 * half * half)
+        im += weight * np.sin(angle)
+        size += weight * np.minimum(2 * reach, 3 + reach)
+        moved += weight * float(np.sum(np.abs(row)))
+    size *= max(1.0, len(weights) / 32)  # a sum of n terms in turn loses n units
+    return _log_one_plus(_complex(re, im), size, 2 * phase_error * moved)
+
+
+def _log_one_plus(change: Complexes, size: Floats, beyond: float = 0.0) -> tuple[Complexes, Floats]:
+    """log(1 + change) and the relative error of 1 + change, whose absolute error is 64 units of `size` and `beyond`.
 
     A value smaller than its own error bound is raised to that bound, and the error covers the change: no logarithm of
     zero, ever.
     """
-    error = 32 * np.finfo(np.float64).eps * size + 1e-19
+    error = 32 * np.finfo(np.float64).eps * size + (1e-19 + beyond)
     value = 1 + change
     modulus = np.abs(value)
     lost = modulus < error

@@ -1,0 +1,91 @@
+"""The loss of a whole composition: the sum of its mechanisms' losses, whatever their kinds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from flint import arb
+
+from exactdp.mechanisms.loss import BITS, Loss
+from exactdp.mechanisms.theta_ball import ball, precision
+
+_LONGEST_FRACTION = 50_000  # bits
+
+
+@dataclass(frozen=True)
+class Part:
+    """`count` mechanisms with the same loss."""
+
+    loss: Loss
+    count: int
+
+
+@dataclass(frozen=True)
+class TotalLoss:
+    """L = sum of independent losses, given that all are finite, and the probability that one is not."""
+
+    parts: tuple[Part, ...]
+
+    @cached_property
+    def lost(self) -> arb:
+        """P(L = infinity), as a ball with relative accuracy."""
+        exact = self.lost_exactly
+        with precision(BITS):
+            if exact is not None:
+                return ball(exact)
+            return -sum((p.count * (-ball(p.loss.lost)).log1p() for p in self.parts), arb(0)).expm1()
+
+    @cached_property
+    def lost_exactly(self) -> Fraction | None:
+        """P(L = infinity) as a fraction, unless that would be a very long one."""
+        losing = [p for p in self.parts if p.loss.lost]
+        if sum(p.count * p.loss.lost.denominator.bit_length() for p in losing) > _LONGEST_FRACTION:
+            return None
+        return 1 - math.prod(((1 - p.loss.lost) ** p.count for p in losing), start=Fraction(1))
+
+    @cached_property
+    def ends(self) -> tuple[arb | None, arb | None]:
+        """The least and the greatest finite value; None where there is none."""
+        with precision(BITS):
+            lows, highs = ([p.loss.ends[i] for p in self.parts] for i in (0, 1))
+            return self._sum(lows), self._sum(highs)
+
+    def _sum(self, values: list[arb | None]) -> arb | None:
+        total = arb(0)
+        for part, value in zip(self.parts, values, strict=True):
+            if value is None:
+                return None
+            total += part.count * value
+        return total
+
+    def log_moment(self, z: Fraction) -> arb:
+        """log E e^{zL} for real z."""
+        with precision(BITS):
+            return sum((p.count * p.loss.log_moment(z) for p in self.parts), arb(0))
+
+    def log_moment_upper(self, z: float) -> float:
+        """A double above log E e^{zL}."""
+        parts = [p.count * p.loss.log_moment_upper(z) for p in self.parts]
+        return math.fsum(parts) + 1e-15 * sum(abs(x) for x in parts)
+
+    def mean_variance(self, tilt: float) -> tuple[float, float]:
+        """Mean and variance of L under the tilt. Heuristic: affects speed and accuracy only."""
+        found = [(p.count, p.loss.mean_variance(tilt)) for p in self.parts]
+        return math.fsum(n * m for n, (m, _) in found), math.fsum(n * v for n, (_, v) in found)
+
+    @cached_property
+    def widest(self) -> float:
+        """An upper estimate of the variance under any tilt. Heuristic: affects speed and accuracy only."""
+        return sum(p.count * p.loss.widest for p in self.parts)
+
+    @cached_property
+    def is_symmetric(self) -> bool:
+        """Whether exchanging the two data sets changes nothing."""
+        return all(p.loss.reversed() is p.loss for p in self.parts)
+
+    def reversed(self) -> TotalLoss:
+        """The loss with the two data sets exchanged."""
+        return TotalLoss(tuple(Part(p.loss.reversed(), p.count) for p in self.parts))

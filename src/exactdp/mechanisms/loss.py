@@ -1,0 +1,284 @@
+"""What a mechanism tells the engine: its privacy loss.
+
+For two neighbouring data sets with output distributions P and Q the loss is L = log(P/Q) of an output drawn from P. A `Loss`
+states its moment function E e^{zL}, the probability that L is infinite, its ends, and how it looks under an exponential tilt;
+everything else (delta, epsilon, beta, any composition) is the engine's work. A new mechanism is one file with a subclass of
+`Mechanism`; if its loss takes finitely many values, `FiniteLoss` does the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from exactdp.mechanisms.theta import Complexes, Floats, log_cf_of_atoms
+from exactdp.mechanisms.theta_ball import ball, precision
+from exactdp.numbers import whole
+
+if TYPE_CHECKING:
+    from exactdp.composition import Composition
+
+Ints = NDArray[np.int64]
+
+_PAIRED = 24  # atoms among which pairs for the sieve are looked for
+
+BITS = 192
+"""Working precision of the constants of a loss: units, anchors, moments."""
+
+UNIT = 2.0**-53
+"""The unit of rounding of a double."""
+
+PHASE_ERROR = 2.0**-60
+"""A bound on the absolute error of a phase, beyond 3 units of rounding of itself (engine/turns.py)."""
+
+
+class Mechanism(ABC):
+    """One release about a data set. Frozen, hashable, and composable with `+`, `*` and `sum`."""
+
+    @abstractmethod
+    def loss(self) -> Loss:
+        """The privacy loss of the data set against its neighbour."""
+
+    @property
+    @abstractmethod
+    def rho(self) -> Fraction | float:
+        """A zCDP parameter of the mechanism (infinite if it has none)."""
+
+    def __add__(self, other: Mechanism | Composition) -> Composition:
+        from exactdp.composition import Composition
+
+        return Composition([self]) + other
+
+    def __radd__(self, other: object) -> Composition:  # so that sum() works
+        from exactdp.composition import Composition
+
+        return Composition([self]) if other == 0 else NotImplemented
+
+    def __mul__(self, count: int) -> Composition:
+        from exactdp.composition import Composition
+
+        return Composition({self: whole(count, "count", 1)})
+
+    __rmul__ = __mul__
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Where the tilted characteristic function is large: |cf| <= exp(slack - strength v^2), v the phase of `step` times unit
+    number `unit`, reduced to [-pi, pi]. This inequality is the guarantee of the sieve."""
+
+    unit: int
+    strength: float
+    slack: float
+    step: int = 1
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """A tilted lattice loss as values anchor + unit * position with probabilities.
+
+    `weights` are within `relative` of the exact tilted probabilities; the values left out have at most the mass `missing`.
+    """
+
+    positions: Ints
+    weights: Floats
+    relative: float
+    missing: float
+
+
+class Tilted(ABC):
+    """A finite loss under the distribution tilted by e^{tilt L}: E e^{i om L} = e^{i om anchor - spread om^2 / 2} e^{log_cf(v)}
+    with v_j = om * units[j] mod 2 pi."""
+
+    anchor: arb
+    units: tuple[arb, ...]
+    spread: float
+    """Variance of a continuous Gaussian part."""
+    peak: Peak | None
+
+    @abstractmethod
+    def log_cf(self, v: Floats) -> tuple[Complexes, Floats]:
+        """The logarithm at phases v (one row for each unit) and a bound on the relative error of its exponential.
+
+        The bound includes an error of 3 units of rounding of v plus PHASE_ERROR in each phase.
+        """
+
+    @abstractmethod
+    def atoms(self, cut: float) -> Atoms | None:
+        """The tilted probabilities, all but a mass of about `cut`; None if the loss is not on one lattice."""
+
+
+class Loss(ABC):
+    """The privacy loss of one mechanism, given that it is finite, and the probability that it is not."""
+
+    @property
+    def lost(self) -> Fraction:
+        """P(L = infinity), exact."""
+        return Fraction(0)
+
+    @property
+    @abstractmethod
+    def ends(self) -> tuple[arb | None, arb | None]:
+        """The least and the greatest finite value; None where there is none."""
+
+    @abstractmethod
+    def log_moment(self, z: Fraction) -> arb:
+        """log E e^{zL} for real z, given that L is finite, as a ball at the current precision."""
+
+    @abstractmethod
+    def log_moment_upper(self, z: float) -> float:
+        """A double above log E e^{zL}."""
+
+    @abstractmethod
+    def mean_variance(self, tilt: float) -> tuple[float, float]:
+        """Mean and variance of L under the tilt. Heuristic: affects speed only."""
+
+    @abstractmethod
+    def tilted(self, tilt: Fraction) -> Tilted:
+        """The loss under a tilt, a dyadic number of few bits."""
+
+    @property
+    @abstractmethod
+    def widest(self) -> float:
+        """An upper estimate of the variance under any tilt. Heuristic: affects speed only."""
+
+    def reversed(self) -> Loss:
+        """The loss with the two data sets exchanged: the same object where the loss is symmetric."""
+        return self
+
+
+class FiniteLoss(Loss):
+    """A loss with finitely many values: integer combinations `offset + sum_j units[j] * rows[a][j]`.
+
+    `probabilities` are those under P of the finite values, in balls; they and `lost` add up to 1. One unit makes a lattice;
+    a table of unrelated values has a unit for each value but one.
+    """
+
+    def __init__(
+        self,
+        offset: arb,
+        units: Sequence[arb],
+        rows: Sequence[Sequence[int]],
+        probabilities: Sequence[arb],
+        lost: Fraction | int = 0,
+    ) -> None:
+        self._offset, self._units, self._rows = offset, tuple(units), [tuple(r) for r in rows]
+        self._lost = Fraction(lost)
+        with precision(BITS):
+            finite = sum(probabilities, arb(0))  # not 1 - lost, which would cancel
+            self._given = [p / finite for p in probabilities]  # given that the loss is finite
+            self._values = [
+                offset + sum((u * n for u, n in zip(self._units, row, strict=True)), arb(0)) for row in self._rows
+            ]
+        self._floats = np.array([float(v.mid()) for v in self._values])
+        self._logs = np.array([float(p.log().mid()) for p in self._given])
+
+    @property
+    def lost(self) -> Fraction:
+        """P(L = infinity)."""
+        return self._lost
+
+    @property
+    def ends(self) -> tuple[arb | None, arb | None]:
+        """The least and the greatest value."""
+        with precision(BITS):
+            low, high = self._values[0], self._values[0]
+            for value in self._values[1:]:
+                low, high = low.min(value), high.max(value)
+            return low, high
+
+    def log_moment(self, z: Fraction) -> arb:
+        """log E e^{zL}, measured from the largest term."""
+        at = ball(z)
+        top = max(range(len(self._values)), key=lambda a: float(z) * self._floats[a] + self._logs[a])
+        base = self._values[top]
+        total = sum((p * (at * (x - base)).exp() for p, x in zip(self._given, self._values, strict=True)), arb(0))
+        return at * base + total.log()
+
+    def log_moment_upper(self, z: float) -> float:
+        """A double above log E e^{zL}."""
+        exponents = z * self._floats + self._logs
+        size = float(np.max(np.abs(z * self._floats) + np.abs(self._logs)))
+        top = float(exponents.max())
+        return top + math.log(math.fsum(np.exp(exponents - top))) + 1e-14 * (1 + size)
+
+    def _tilted_probabilities(self, tilt: float) -> Floats:
+        exponents = tilt * self._floats + self._logs
+        weights = np.exp(exponents - exponents.max())
+        result: Floats = weights / weights.sum()
+        return result
+
+    def mean_variance(self, tilt: float) -> tuple[float, float]:
+        """Mean and variance under the tilt."""
+        p = self._tilted_probabilities(tilt)
+        mean = float(p @ self._floats)
+        return mean, float(p @ (self._floats - mean) ** 2)
+
+    @cached_property
+    def widest(self) -> float:
+        """A quarter of the squared range (Popoviciu)."""
+        spread = float(self._floats.max() - self._floats.min())
+        return max(spread * spread / 4, 1e-300)
+
+    def tilted(self, tilt: Fraction) -> Tilted:
+        """The atoms with tilted probabilities."""
+        return _TiltedFinite(self, tilt)
+
+    def weights(self, tilt: Fraction) -> Floats:
+        """Tilted probabilities as doubles, within 4 units of rounding of the exact ones."""
+        with precision(BITS):
+            at = ball(tilt)
+            base = self._values[int(np.argmax(float(tilt) * self._floats + self._logs))]
+            sizes = [p * (at * (x - base)).exp() for p, x in zip(self._given, self._values, strict=True)]
+            total = sum(sizes, arb(0))
+            return np.array([float((s / total).mid()) for s in sizes])
+
+
+class _TiltedFinite(Tilted):
+    """Atoms measured from the one with the largest tilted probability."""
+
+    def __init__(self, loss: FiniteLoss, tilt: Fraction) -> None:
+        self.spread = 0.0
+        self.units = loss._units
+        self._weights = loss.weights(tilt)
+        at = int(np.argmax(self._weights))
+        self.anchor = loss._values[at]
+        self._steps = np.array(loss._rows, dtype=np.int64) - np.array(loss._rows[at], dtype=np.int64)
+        self.peak = self._find_peak()
+
+    def _find_peak(self) -> Peak | None:
+        """For the pairs of atoms that differ by `step` of one unit and by nothing else: |cf|^2 <= 1 - 4 P sin^2(v/2), P the sum
+        of the products of their probabilities, hence -log|cf| >= 2 P v^2 / pi^2 (docs/theory/engine.md, Lemma 5 (b))."""
+        mass: dict[tuple[int, int], float] = {}
+        heavy = np.argsort(-self._weights)[:_PAIRED]
+        for i, one in enumerate(heavy):
+            for two in heavy[:i]:
+                gap = self._steps[one] - self._steps[two]
+                where = np.flatnonzero(gap)
+                if len(where) == 1:
+                    key = int(where[0]), abs(int(gap[where[0]]))
+                    mass[key] = mass.get(key, 0.0) + float(self._weights[one] * self._weights[two])
+        if not mass:
+            return None
+        (unit, step), total = max(mass.items(), key=lambda item: item[1])
+        strength = 2 * total / math.pi**2 * (1 - 1e-12)
+        return Peak(unit, strength, 0.0, step) if strength > 1e-280 else None
+
+    def log_cf(self, v: Floats) -> tuple[Complexes, Floats]:
+        return log_cf_of_atoms(self._steps, self._weights, v, PHASE_ERROR)
+
+    def atoms(self, cut: float) -> Atoms | None:
+        if len(self.units) != 1:
+            return None
+        order = np.argsort(self._steps[:, 0])
+        missing = len(order) * 1e-300  # weights below the range of doubles
+        return Atoms(self._steps[order, 0], np.maximum(self._weights[order], 0.0), 4 * UNIT, missing)
