@@ -14,6 +14,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.certified import beta_floats
+from exactdp.cross_check import CrossCheck, cross_check
 from exactdp.dual import beta_from_profile, curve_from_profile
 from exactdp.engine.answering import Answering, threshold
 from exactdp.engine.bracket import Bracket, Point
@@ -76,6 +77,10 @@ class Answers(ABC):
         """Bounds of beta(0)."""
 
     @abstractmethod
+    def cross_check(self, epsilon: Fraction) -> CrossCheck:
+        """delta(epsilon) by every method that applies, epsilon at least 0."""
+
+    @abstractmethod
     def contours(self) -> Contours:
         """The contours on the loss's own lattice, for enclosures of any number of digits."""
 
@@ -122,6 +127,10 @@ class OnLattice(Answers):
         """Vertices of the trade-off curve."""
         return self._or_else(lambda c: tradeoff_curve(c, num), lambda a: a.curve(num))
 
+    def cross_check(self, epsilon: Fraction) -> CrossCheck:
+        """The sieve and all others."""
+        return self.otherwise.cross_check(epsilon)
+
     def explain(self, epsilon: Fraction) -> Explanation:
         """The account of the sieve."""
         return self._or_else(lambda c: explain_on_lattice(c, epsilon), lambda a: a.explain(epsilon))
@@ -133,6 +142,8 @@ class Anyhow(Answers):
 
     total: TotalLoss
     effort: Effort
+    lattice: Lattice | None = None
+    """The lattice of the loss, if all mechanisms are discrete Gaussians; too fine for float64's sieve, but not for balls."""
 
     @cached_property
     def _directions(self) -> tuple[Answering, ...]:
@@ -160,11 +171,13 @@ class Anyhow(Answers):
         return max(math.nextafter(1 - high, 0.0), 0.0) if high else 1.0, min(math.nextafter(1 - low, 2.0), 1.0)
 
     def contours(self) -> Contours:
-        """Refused: there is no lattice."""
-        raise AccuracyError(
-            "Enclosures with digits need a composition of discrete Gaussians on a lattice that is not too fine. "
-            "Ask without digits, or round the noise parameters to fewer digits."
-        )
+        """Refused unless all mechanisms are discrete Gaussians on a lattice that is not too fine."""
+        if self.lattice is None:
+            raise AccuracyError(
+                "Enclosures with digits need a composition of discrete Gaussians only. Ask without digits; those bounds are "
+                "proved as well."
+            )
+        return Contours(self.lattice)
 
     def point(self, epsilons: list[Fraction], resort: bool = True, balls: bool = True) -> Point:
         """The worse of the two directions at each epsilon: delta is the larger, 1 - delta the smaller."""
@@ -215,11 +228,17 @@ class Anyhow(Answers):
         mean, _ = self.total.mean_variance(0.0)
         return curve_from_profile(self.point, min(abs(mean) + 7.1 * math.sqrt(self.total.widest), 700.0), num)
 
+    def cross_check(self, epsilon: Fraction) -> CrossCheck:
+        """Every method, in the direction with the larger delta."""
+        return cross_check(self._worse_direction(threshold(epsilon)).total, self.lattice, epsilon, self.effort)
+
+    def _worse_direction(self, y: arb) -> Answering:
+        return max(self._directions, key=lambda a: float(a.points([y]).delta.log_upper()[0]))
+
     def explain(self, epsilon: Fraction) -> Explanation:
         """The account of the direction with the larger delta."""
         y = threshold(abs(epsilon))
-        found = [(float(a.points([y]).delta.log_upper()[0]), i) for i, a in enumerate(self._directions)]
-        used = self._directions[max(found)[1]].used(y)
+        used = self._worse_direction(y).used(y)
         if len(self._directions) > 1:
             used = replace(
                 used, rows=(*used.rows, ("directions", "2, the loss is not symmetric; the larger delta counts"))
@@ -231,11 +250,12 @@ class Anyhow(Answers):
 
 def answers_for(mechanisms: Mapping[Mechanism, int], effort: Effort) -> Answers:
     """The planner's first decision: the sieve for discrete Gaussians whose lattice is not too fine, other methods otherwise."""
-    otherwise = Anyhow(TotalLoss(tuple(Part(m.loss(), n) for m, n in mechanisms.items())), effort)
+    total = TotalLoss(tuple(Part(m.loss(), n) for m, n in mechanisms.items()))
     groups = [Group(m.sigma2, m.sensitivity, n) for m, n in mechanisms.items() if isinstance(m, DiscreteGaussian)]
     if len(groups) < len(mechanisms):
-        return otherwise
+        return Anyhow(total, effort)
     lattice = Lattice(tuple(groups))
+    otherwise = Anyhow(total, effort, lattice)
     return OnLattice(lattice, otherwise, effort) if sieve_suits(lattice) else otherwise
 
 

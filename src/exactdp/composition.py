@@ -16,6 +16,7 @@ import numpy as np
 
 from exactdp import certified
 from exactdp.answers import Answers, answers_for
+from exactdp.cross_check import CrossCheck
 from exactdp.engine.bracket import Bracket
 from exactdp.engine.contours import Contours
 from exactdp.engine.sieve import Effort
@@ -31,7 +32,7 @@ from exactdp.tradeoff import TradeOffCurve
 LARGEST_COUNT = 10**15
 LARGEST_RHO = 10**10
 LARGEST_EPSILON = 10**9
-_TERMS_PER_SECOND = 2_000_000
+_TERMS_PER_SECOND = 1_000_000
 _LOOKS_PER_SECOND = 8_000_000
 
 
@@ -186,6 +187,17 @@ class Composition:
         if isinstance(exact, float):
             raise InvalidInputError(f"epsilon must be a finite number. Found {epsilon}.")
         return self._answers.explain(exact)
+
+    def cross_check(self, epsilon: Number) -> CrossCheck:
+        """delta(epsilon), epsilon >= 0, by every method that applies, each from scratch: the bounds must overlap.
+
+        For one's own eyes and for auditors; slower than `delta_bounds`, and no more certain in theory. Infinite losses (of
+        ApproximateDP with a delta, or Outcomes that only one data set can give) are left out.
+        """
+        exact = read_epsilon(epsilon)
+        if isinstance(exact, float) or exact < 0:
+            raise InvalidInputError(f"epsilon must be a finite number of at least 0. Found {shown(epsilon)}.")
+        return self._answers.cross_check(exact)
 
     def scaled(self, factor: Number) -> Composition:
         """The same composition with every sigma2 multiplied by `factor`; for discrete and continuous Gaussians."""

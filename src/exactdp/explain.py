@@ -59,8 +59,8 @@ class Explanation:
             ("summed", self.quantity),
             *self.rows,
             ("arithmetic", self.arithmetic),
-            ("delta at least", _power(self.log_lower)),
-            ("delta at most", _power(self.log_upper)),
+            ("delta at least", power_of_ten(self.log_lower)),
+            ("delta at most", power_of_ten(self.log_upper)),
             ("relative width", f"{self.relative_width:.1e}"),
             ("in short", self.statement),
         ]
@@ -143,7 +143,7 @@ def _short(value: Fraction) -> str:
     return text if len(text) <= 40 else f"{float(value):.17g} (exactly a fraction of {len(text)} characters)"
 
 
-def _power(log: float) -> str:
+def power_of_ten(log: float) -> str:
     """exp(log) with its decimal exponent, also below the double range."""
     if not math.isfinite(log):
         return "0"

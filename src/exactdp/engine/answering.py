@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -21,6 +22,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.engine.bracket import Bracket, Point
+from exactdp.engine.dense import Dense
 from exactdp.engine.direct import Direct, expected_values, halves, list_values
 from exactdp.engine.hybrid import Hybrid, list_coarse, split_coarse
 from exactdp.engine.line import Ladder, LineRung, make_line_plan
@@ -147,21 +149,45 @@ class Answering:
         return self._held[key]
 
     def _choose(self, rung: LineRung) -> LineContour | Direct | Hybrid:
-        if expected_values(self.total, float(rung.tilt)) <= DIRECT_UP_TO:
-            parts = list_values(self.total, rung.tilt)
-            both = halves(parts) if parts is not None else None
-            if both is not None:
-                return Direct(self.total, rung.payoff, rung.tilt, *both)
+        return self.direct(rung) or self.hybrid(rung) or self.line(rung)
+
+    def direct(self, rung: LineRung) -> Direct | None:
+        """All values listed, if they are few enough."""
+        if expected_values(self.total, float(rung.tilt)) > DIRECT_UP_TO:
+            return None
+        parts = list_values(self.total, rung.tilt)
+        both = halves(parts) if parts is not None else None
+        return None if both is None else Direct(self.total, rung.payoff, rung.tilt, *both)
+
+    def hybrid(self, rung: LineRung) -> Hybrid | None:
+        """The coarse parts listed, if there are such and their values are few enough."""
         found = split_coarse(self.total, float(rung.tilt)) if self.depth < _DEEPEST else None
-        if found is not None:
-            listed = list_coarse(found[0], rung.tilt)
-            if listed is not None:
-                rest = self._rest(found[1])
-                return Hybrid(self.total, found[1], rung.payoff, rung.tilt, listed, rest.points)
+        listed = list_coarse(found[0], rung.tilt) if found is not None else None
+        if found is None or listed is None:
+            return None
+        return Hybrid(self.total, found[1], rung.payoff, rung.tilt, listed, self._rest(found[1]).points)
+
+    def line(self, rung: LineRung) -> LineContour:
+        """The smoothed Fourier sum."""
         return LineContour(make_line_plan(self.total, rung, self.effort))
 
+    def every(self, y: arb) -> Iterator[tuple[str, Callable[[], Bracket | None]]]:
+        """The name of every method, and delta at a threshold from 0 on by it from scratch; None where it does not apply."""
+        rung = self._ladder.rung_of(float(y.mid()))
+
+        def asked(method: LineContour | Direct | Hybrid | Dense | None) -> Bracket | None:
+            if method is None:
+                return None
+            bracket = method.evaluate([y]).bracket if isinstance(method, LineContour) else method.evaluate([y])[0]
+            return bracket if rung.payoff is Payoff.DELTA else bracket.one_minus()
+
+        yield "direct enumeration", lambda: asked(self.direct(rung))
+        yield "coarse parts listed", lambda: asked(self.hybrid(rung))
+        yield "smoothed Fourier sum", lambda: asked(self.line(rung))
+        yield "dense FFT", lambda: asked(Dense(self.total, rung.payoff, rung.tilt))
+
     def _rest(self, total: TotalLoss) -> Answering:
-        return Answering(total, self.effort, self.depth + 1)
+        return Answering(total, Effort(max(self.effort.terms // 8, 1), max(self.effort.looks // 8, 1)), self.depth + 1)
 
     def used(self, y: arb) -> Used:
         """The account of one threshold from 0 on."""

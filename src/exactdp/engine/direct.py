@@ -29,7 +29,8 @@ CUT = 1e-26
 MOST_VALUES = 1_500_000
 """Values of one half."""
 
-_MOST_PRODUCTS = 60_000_000  # of one convolution
+_LONG = 1000  # terms of a convolution from which FFTs are used
+_LONGEST = 2_000_000
 _RANGE = 300.0  # exponents within one block of suffix sums
 _BLOCK = 512
 
@@ -38,7 +39,8 @@ _BLOCK = 512
 class Values:
     """Some parts of a loss under a tilt: values relative to `anchor`, in doubles, with tilted probabilities.
 
-    `value_error` bounds the error of each value, `relative` that of each probability, `missing` the mass left out.
+    `value_error` bounds the error of each value, `relative` that of each probability, up to errors that add up to `absolute`;
+    `missing` bounds the mass left out.
     """
 
     anchor: arb
@@ -47,6 +49,7 @@ class Values:
     value_error: float
     relative: float
     missing: float
+    absolute: float = 0.0
 
     def joined(self, other: Values) -> Values:
         """The sums of a value here and a value there, without those of negligible probability."""
@@ -63,6 +66,7 @@ class Values:
             self.value_error + other.value_error + UNIT * largest,
             self.relative + other.relative + 2 * UNIT,
             self.missing + other.missing + lost,
+            (self.absolute + other.absolute) * (1 + 1e-6),
         )
 
 
@@ -111,7 +115,9 @@ def list_values(total: TotalLoss, tilt: Fraction) -> list[Values] | None:
             values = folded.positions.astype(np.float64) * unit
             error = 3 * UNIT * float(np.max(np.abs(values)))
             anchor = part.count * tilted.anchor
-            result.append(Values(anchor, values, folded.weights, error, folded.relative, folded.missing))
+            result.append(
+                Values(anchor, values, folded.weights, error, folded.relative, folded.missing, folded.absolute)
+            )
     return result
 
 
@@ -141,17 +147,36 @@ def _dense(atoms: Atoms) -> Atoms:
 
 
 def _convolved(one: Atoms, two: Atoms) -> Atoms | None:
-    if len(one.weights) * len(two.weights) > _MOST_PRODUCTS:
+    if len(one.weights) + len(two.weights) > _LONGEST:
         return None
-    weights = np.convolve(one.weights, two.weights)
+    weights, relative, absolute = _product(one.weights, two.weights)
     start = int(one.positions[0] + two.positions[0])
     keep, lost = _without_negligible(weights)
     where = np.flatnonzero(keep)
     low, high = int(where[0]), int(where[-1])
-    relative = one.relative + two.relative + (min(len(one.weights), len(two.weights)) + 2) * UNIT
     return Atoms(
-        np.arange(start + low, start + high + 1), weights[low : high + 1], relative, one.missing + two.missing + lost
+        np.arange(start + low, start + high + 1),
+        weights[low : high + 1],
+        one.relative + two.relative + relative,
+        one.missing + two.missing + lost,
+        (one.absolute + two.absolute) * (1 + 1e-6) + absolute,
     )
+
+
+def _product(one: Floats, two: Floats) -> tuple[Floats, float, float]:
+    """The convolution of two weight vectors, its relative error, and a bound on the sum of its other errors.
+
+    Short ones term by term, positive numbers only. Long ones by FFT, under the assumption of engine/dense.py: the Euclidean
+    error is at most 8 log2(n) units of |one| + |two| + |product|, all weights adding up to 1.
+    """
+    if min(len(one), len(two)) <= _LONG:
+        return np.convolve(one, two), (min(len(one), len(two)) + 2) * UNIT, 0.0
+    n = len(one) + len(two) - 1
+    size = 1 << math.ceil(math.log2(n))
+    product = np.fft.irfft(np.fft.rfft(one, size) * np.fft.rfft(two, size), size)
+    norms = sum(float(np.linalg.norm(v)) for v in (one, two, product))
+    error = 8.1 * math.log2(size) * UNIT * norms * math.sqrt(size)
+    return np.maximum(product[:n], 0.0), 0.0, 1.01 * error
 
 
 def halves(parts: list[Values]) -> tuple[Values, Values] | None:
@@ -182,6 +207,7 @@ class Direct:
         self._value_error = asking.value_error + sorted_half.value_error
         self._relative = asking.relative + sorted_half.relative
         self._missing = asking.missing + sorted_half.missing
+        self._absolute = (asking.absolute + sorted_half.absolute) * (1 + 1e-6)
         self.sizes = len(asking.values), len(sorted_half.values)
 
     @cached_property
@@ -229,11 +255,13 @@ class Direct:
             over = _total(weights * self._tails(wide, starts, self._lam, self._above))
             value = _total(weights * np.maximum(tails - discounted, 0.0))
             wrong = over * 2 * error + _total(weights * (tails + discounted)) * relative
-            missing = self._missing / (1 + self._lam)
+            largest = 1 / (1 + self._lam)  # of e^{-tilt u} (1 - e^{-u})
         else:
             value = _total(weights * (discounted + self._lower(first, starts)))
             wrong = value * (relative + 2 * error)
-            missing = self._missing
+            largest = 1.0
+        wrong += self._absolute * largest
+        missing = self._missing * largest
         factor = math.exp(slip)
         wrong, value = wrong * 1.001 * factor, value * factor
         upper = (value + wrong + missing * 1.001) * (1 + 8 * UNIT) + 1e-300

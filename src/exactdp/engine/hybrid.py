@@ -30,7 +30,7 @@ CLUMPY = 2.5
 
 MOST_TERMS = 4000
 _CUT = 1e-40
-_SETTLED = 1e-14
+_SETTLED = 2e-13
 _AT_ONCE = 1e-6
 
 
@@ -87,6 +87,8 @@ def list_coarse(total: TotalLoss, tilt: Fraction) -> Coarse | None:
             losses = [losses[i] + own[j] for i, j in zip(rows.tolist(), columns.tolist(), strict=True)]
             weights = joint[keep]
             relative += folded.relative + 2 * UNIT
+            if folded.absolute:
+                return None
         return Coarse(losses, weights, relative, missing)
 
 

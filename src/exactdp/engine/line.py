@@ -18,7 +18,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.engine.payoff import Payoff
-from exactdp.engine.sieve import Bands, Comb, Effort, Ints, search
+from exactdp.engine.sieve import Bands, Comb, Effort, Ints, Reduction, search
 from exactdp.engine.tilt import FIRST, short
 from exactdp.engine.total import TotalLoss
 from exactdp.engine.turns import LARGEST_NODE, Turn
@@ -88,6 +88,16 @@ class View:
             comb = Comb(spacing, strength * (2 * math.pi / spacing) ** 2)
             result.append((comb, strength, Turn.of(turn)))
         return sorted(result, key=lambda c: -c[0].spacing)
+
+    @cached_property
+    def only_combs(self) -> list[Comb]:
+        """The combs alone."""
+        return [comb for comb, _, _ in self.combs]
+
+    @cached_property
+    def reduction(self) -> Reduction:
+        """The same combs for the search by lattice reduction."""
+        return Reduction([turn.fraction for _, _, turn in self.combs], [strength for _, strength, _ in self.combs])
 
     @cached_property
     def _by_strength(self) -> list[tuple[float, Turn]]:
@@ -276,10 +286,13 @@ class _Planner:
         ends = [y for y in (self._where.low, self._where.high) if math.isfinite(y)]
         log_aim = self._log_aim - math.log(self._corners[0] * self._corners[1])
         period = math.sqrt(2 * max(variance, 1e-3 * self._total.widest) * -min(self._log_aim, -1.0))
-        for _ in range(200):
-            if max(aliasing.log_bound(period, y) for y in ends) <= log_aim:
+        for _ in range(60):
+            excess = max(aliasing.log_bound(period, y) for y in ends) - log_aim
+            if excess <= 0:
                 break
-            period *= 1.08
+            # the bound falls like exp(-T^2 / (2 V)) or faster than exp(-tilt T): a few steps do
+            longer = math.sqrt(period**2 + 2 * self._total.widest * min(excess, 1e6)) * 1.005
+            period = max(1.03 * period, min(longer, 1.3 * period))
         return period
 
     def plan(self, effort: Effort, is_last: bool) -> LinePlan | None:
@@ -289,12 +302,10 @@ class _Planner:
             return None
         bands = self._bands(last, period)
         groups = max(len(view.tilted), 1)
-        spacing = view.combs[0][0].spacing if view.combs else 1.0
-        cheap = min(last, 20 * last / spacing) <= effort.looks and self._expected(bands) * groups <= effort.terms
-        if not cheap and not is_last:
+        if self._expected(bands) * groups > effort.terms and not is_last:
             return None
         try:
-            kept = search([c for c, _, _ in view.combs], last, bands, lambda k: view.keep(k, bands), effort.looks)
+            kept = search(view.only_combs, last, bands, lambda k: view.keep(k, bands), effort.looks, view.reduction)
         except LatticeTooFineError:
             if is_last:
                 raise

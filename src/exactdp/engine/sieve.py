@@ -14,12 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exactdp.engine.lattice import Lattice
+from exactdp.engine.reduction import nodes_by_reduction
 from exactdp.errors import LatticeTooFineError
 from exactdp.mechanisms.theta import Floats, peak_parabola
 
@@ -29,10 +31,13 @@ NODE_LIMIT = 4_000_000
 """Nodes kept before the sieve gives up."""
 
 _EXPLICIT = 512  # below this many candidate nodes, test each instead of walking windows
+_QUICK = 300_000  # partial peaks walked before lattice reduction is tried
+_RATIO = 16  # between the ends of one range of lattice reduction
 _CHUNK = 1 << 14  # windows of the first group walked at once
 _BATCH_LIMIT = 4_000_000  # partial peaks held in memory at once
 _LARGEST_SQUARE = 3_000_000_000  # k * a fits in 64 bits while both are below this
-LARGEST_NODES = 1 << 60
+LARGEST_NODES = 1 << 62
+_LARGEST_WORDS = 1 << 61  # k * a mod nodes by Horner's rule in words below this, in Python integers above
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,8 @@ class Effort:
     The defaults are about a second each.
     """
 
-    terms: int = 4_000_000
-    looks: int = 12_000_000
+    terms: int = 1_200_000
+    looks: int = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +151,9 @@ def sieve(
         merged[stride] = merged.get(stride, 0.0) + strength
     groups = sorted(merged.items())
     combs = [Comb(nodes / stride, strength * (2 * math.pi * stride / nodes) ** 2) for stride, strength in groups]
-    return search(combs, nodes // 2, bands, lambda k: _filter(k, groups, nodes, bands), looks)
+    turns = [Fraction(stride, nodes) for stride, _ in groups]
+    reduction = Reduction(turns, [strength for _, strength in groups])
+    return search(combs, nodes // 2, bands, lambda k: _filter(k, groups, nodes, bands), looks, reduction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +164,21 @@ class Comb:
     curvature: float
 
 
-def search(combs: list[Comb], last: int, bands: Bands, keep: Callable[[Ints], Ints], limit: int) -> Ints:
+@dataclass(frozen=True)
+class Reduction:
+    """What the search by lattice reduction needs: exact turns per node and strengths, one for each comb."""
+
+    turns: list[Fraction]
+    strengths: list[float]
+
+
+def search(
+    combs: list[Comb], last: int, bands: Bands, keep: Callable[[Ints], Ints], limit: int, reduction: Reduction
+) -> Ints:
     """The node 0 and all k in [1, last] within budget, ascending; the combs come with the longest spacing first.
 
     `keep` tells which of some nodes are within budget. Guarantee: none is missed. Raises LatticeTooFineError beyond the limit.
+    Windows are walked where they are few; lattice reduction is tried next, then more windows, then every node.
     """
     alive = np.flatnonzero(bands.budgets >= 0)
     if len(alive) == 0:
@@ -168,12 +186,34 @@ def search(combs: list[Comb], last: int, bands: Bands, keep: Callable[[Ints], In
     last = int(min(last, math.floor(bands.edges[alive[-1] + 1])))
     if last < _EXPLICIT or not combs:
         return _keep_all(keep, last)
-    try:
-        return _walk(combs, last, bands, keep, min(limit, 2 * last))
-    except LatticeTooFineError:
-        if last > min(limit, NODE_LIMIT):
-            raise
-        return _keep_all(keep, last)
+    attempts: list[Callable[[], Ints]] = [
+        lambda: _walk(combs, last, bands, keep, min(_QUICK, limit, 2 * last)),
+        lambda: _reduce(reduction, last, bands, keep, limit),
+        lambda: _walk(combs, last, bands, keep, min(limit, 2 * last)),
+    ]
+    for attempt in attempts:
+        try:
+            return attempt()
+        except LatticeTooFineError as refused:
+            reason = refused
+    if last > min(limit, NODE_LIMIT):
+        raise reason
+    return _keep_all(keep, last)
+
+
+def _reduce(reduction: Reduction, last: int, bands: Bands, keep: Callable[[Ints], Ints], limit: int) -> Ints:
+    """The nodes within budget by lattice reduction, over ranges in which the budget changes little."""
+    found, total, first = [keep(np.arange(_EXPLICIT, dtype=np.int64))], 0, _EXPLICIT
+    while first <= last:
+        end = min(_RATIO * first, last)
+        budget = float(bands.at(np.array([first]))[0]) * (1 + 1e-9) + 1e-9
+        nodes = nodes_by_reduction(reduction.turns, reduction.strengths, first, end, budget, max(limit // 30, 1))
+        total += len(nodes)
+        if total > NODE_LIMIT:
+            raise LatticeTooFineError(f"more than {NODE_LIMIT:,} nodes of the Fourier sum matter")
+        found.append(keep(np.array(nodes, dtype=np.int64)))
+        first = end + 1
+    return np.concatenate(found)
 
 
 def _keep_all(keep: Callable[[Ints], Ints], last: int) -> Ints:
@@ -198,17 +238,20 @@ def _walk(combs: list[Comb], last: int, bands: Bands, keep: Callable[[Ints], Int
 
 def phases(k: Ints, strides: tuple[int, ...], nodes: int) -> Floats:
     """2 pi (k a mod nodes) / nodes in (-pi, pi], one row for each stride a, the reduction in exact integers."""
-    residue = (
-        np.stack([_times(k, a % nodes, nodes) for a in strides])
-        if nodes >= _LARGEST_SQUARE
-        else (np.array([a % nodes for a in strides], dtype=np.int64)[:, None] * k[None, :] % nodes)
-    )
+    if nodes < _LARGEST_SQUARE:
+        residue = np.array([a % nodes for a in strides], dtype=np.int64)[:, None] * k[None, :] % nodes
+    elif nodes < _LARGEST_WORDS:
+        residue = np.stack([_times(k, a % nodes, nodes) for a in strides])
+    else:
+        residue = np.array([[x * a % nodes for x in k.tolist()] for a in strides], dtype=np.int64).reshape(
+            len(strides), len(k)
+        )
     return centred_angles(residue, nodes)
 
 
 def centred_angles(residue: Ints, nodes: int) -> Floats:
     """2 pi r / nodes in (-pi, pi] for residues r in [0, nodes), which are shifted in place."""
-    residue -= nodes * (2 * residue > nodes)
+    residue -= nodes * (residue > nodes // 2)
     return residue.astype(np.float64) * (2 * math.pi / nodes)
 
 

@@ -68,13 +68,24 @@ class TotalLoss:
 
     def log_moment_upper(self, z: float) -> float:
         """A double above log E e^{zL}."""
-        parts = [p.count * p.loss.log_moment_upper(z) for p in self.parts]
-        return math.fsum(parts) + 1e-15 * sum(abs(x) for x in parts)
+        quadratic, others = self._split
+        parts = [p.count * p.loss.log_moment_upper(z) for p in others]
+        return math.fsum([quadratic * z * (z + 1) / 2, *parts]) + 1e-14 * sum(
+            (abs(x) for x in parts), start=quadratic * abs(z) * (abs(z) + 1) + 1
+        )
+
+    @cached_property
+    def _split(self) -> tuple[float, list[Part]]:
+        """The sum of R over the parts with a quadratic moment function, and the other parts."""
+        known = [(p, p.loss.quadratic) for p in self.parts]
+        return math.fsum(p.count * r for p, r in known if r is not None), [p for p, r in known if r is None]
 
     def mean_variance(self, tilt: float) -> tuple[float, float]:
         """Mean and variance of L under the tilt. Heuristic: affects speed and accuracy only."""
-        found = [(p.count, p.loss.mean_variance(tilt)) for p in self.parts]
-        return math.fsum(n * m for n, (m, _) in found), math.fsum(n * v for n, (_, v) in found)
+        quadratic, others = self._split
+        found = [(p.count, p.loss.mean_variance(tilt)) for p in others]
+        mean = math.fsum([quadratic * (tilt + 0.5), *(n * m for n, (m, _) in found)])
+        return mean, math.fsum([quadratic, *(n * v for n, (_, v) in found)])
 
     @cached_property
     def widest(self) -> float:

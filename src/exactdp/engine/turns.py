@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from flint import arb
@@ -33,6 +34,11 @@ class Turn:
     """A real number modulo 1 as an integer over 2^128, off by at most 2^-128."""
 
     bits: int
+
+    @property
+    def fraction(self) -> Fraction:
+        """The number as it is kept."""
+        return Fraction(self.bits, 1 << _FRACTION)
 
     @staticmethod
     def of(value: arb) -> Turn:

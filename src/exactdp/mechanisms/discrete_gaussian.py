@@ -205,6 +205,10 @@ class _GaussianLoss(Loss):
     def widest(self) -> float:
         return self._w * self._w * (self._s if self._s >= 0.5 else self._s + 0.25)
 
+    @property
+    def quadratic(self) -> float | None:
+        return self._r if self._s >= 1 else None
+
     def tilted(self, tilt: Fraction) -> Tilted:
         return _TiltedGaussian(self, tilt)
 

@@ -86,13 +86,15 @@ class Peak:
 class Atoms:
     """A tilted lattice loss as values anchor + unit * position with probabilities.
 
-    `weights` are within `relative` of the exact tilted probabilities; the values left out have at most the mass `missing`.
+    `weights` are within `relative` of the exact tilted probabilities, up to errors that add up to at most `absolute`; the
+    values left out have at most the mass `missing`.
     """
 
     positions: Ints
     weights: Floats
     relative: float
     missing: float
+    absolute: float = 0.0
 
 
 class Tilted(ABC):
@@ -115,6 +117,10 @@ class Tilted(ABC):
     @abstractmethod
     def atoms(self, cut: float) -> Atoms | None:
         """The tilted probabilities, all but a mass of about `cut`; None if the loss is not on one lattice."""
+
+    def values(self) -> tuple[Floats, Floats] | None:
+        """All values relative to the anchor with their tilted probabilities, as doubles; None if there is no such list."""
+        return None
 
 
 class Loss(ABC):
@@ -150,6 +156,11 @@ class Loss(ABC):
     @abstractmethod
     def widest(self) -> float:
         """An upper estimate of the variance under any tilt. Heuristic: affects speed only."""
+
+    @property
+    def quadratic(self) -> float | None:
+        """R if log E e^{zL} is at most R z (z + 1) / 2 for all z and, for searches, nearly equal to it; None otherwise."""
+        return None
 
     def reversed(self) -> Loss:
         """The loss with the two data sets exchanged: the same object where the loss is symmetric."""
@@ -254,6 +265,12 @@ class _TiltedFinite(Tilted):
         self.anchor = loss._values[at]
         self._steps = np.array(loss._rows, dtype=np.int64) - np.array(loss._rows[at], dtype=np.int64)
         self.peak = self._find_peak()
+
+    def values(self) -> tuple[Floats, Floats]:
+        """The atoms."""
+        with precision(BITS):
+            units = np.array([float(u.mid()) for u in self.units])
+        return self._steps @ units, self._weights
 
     def _find_peak(self) -> Peak | None:
         """For the pairs of atoms that differ by `step` of one unit and by nothing else: |cf|^2 <= 1 - 4 P sin^2(v/2), P the sum
