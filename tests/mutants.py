@@ -22,6 +22,20 @@ TESTS = {
     "families.py": ["tests/test_family.py"],
     "census/overall.py": ["tests/test_study.py", "-k", "envelope or overall"],
     "census/savings.py": ["tests/test_savings.py"],
+    "engine/reduction.py": ["tests/test_reduction.py"],
+    **{
+        f"{name}.py": ["tests/test_any_composition.py"]
+        for name in (
+            "engine/line",
+            "engine/line_float64",
+            "engine/turns",
+            "engine/direct",
+            "engine/hybrid",
+            "direction",
+            "anyhow",
+            "dual",
+        )
+    },
 }
 OTHERS = ["tests/test_bounds.py"]
 
@@ -54,18 +68,23 @@ MUTANTS = [
     ),
     (
         "parabola too steep",
-        "engine/sieve.py",
+        "mechanisms/theta.py",
         "(s / 2 - math.log(2) / math.pi**2)",
         "(s / 2 - 0.99 * math.log(2) / math.pi**2)",
     ),
     (
         "parabola without slack",
-        "engine/sieve.py",
-        "options.append((count * (s / 2 - math.log(2) / math.pi**2) * (1 - 1e-12), own))",
-        "options.append((count * (s / 2 - math.log(2) / math.pi**2) * (1 - 1e-12), 0.0))",
+        "mechanisms/theta.py",
+        "options.append(((s / 2 - math.log(2) / math.pi**2) * (1 - 1e-12), own))",
+        "options.append(((s / 2 - math.log(2) / math.pi**2) * (1 - 1e-12), 0.0))",
     ),
-    ("second parabola too steep", "engine/sieve.py", "/ math.pi**2 * (1 - 1e-12), 0.0))", "/ math.pi**2 * 2.6, 0.0))"),
-    ("theta truncation weakened", "engine/moments.py", "1.0001 * count", "0.9899 * count"),
+    (
+        "second parabola too steep",
+        "mechanisms/theta.py",
+        "/ math.pi**2 * (1 - 1e-12), 0.0))",
+        "/ math.pi**2 * 2.6, 0.0))",
+    ),
+    ("theta truncation weakened", "mechanisms/theta.py", "1.0001 * count", "0.9899 * count"),
     ("theta truncation left out", "engine/moments.py", "error += float(np.sum(left_out[skip]))", "pass"),
     ("theta truncation weakened, balls", "engine/ball.py", "math.log(1.0001 * g.count)", "math.log(0.9899 * g.count)"),
     ("theta truncation left out, balls", "engine/ball.py", "return factor * acb(1 + error, error)", "return factor"),
@@ -127,6 +146,71 @@ MUTANTS = [
         "math.exp(beta.low) * (1 - 1e-9)",
     ),
     ("a suspect left out", "census/overall.py", "if bounds[p] > limit}", "if bounds[p] > limit + 1e-3}"),
+    (
+        "smoothing not charged",
+        "engine/line_float64.py",
+        "lower = lower - self.smoothed",
+        "lower = lower - 0.45 * self.smoothed",
+    ),
+    (
+        "smoothing not charged on the other side",
+        "engine/line_float64.py",
+        "upper = upper + self.smoothed",
+        "upper = upper",
+    ),
+    ("aliasing on the line not charged", "engine/line_float64.py", "self.value - self.aliased - ", "self.value - "),
+    (
+        "dropped on the line not charged",
+        "engine/line_float64.py",
+        "upper = self.value + self.dropped +",
+        "upper = self.value +",
+    ),
+    (
+        "an alias side left out",
+        "engine/line.py",
+        "float(np.logaddexp(self._side(-1, period, y, enough - 0.7), ",
+        "float(max(-1e9, ",
+    ),
+    ("phases off by 2^-40", "engine/turns.py", "(2 * math.pi / 2**64)", "(2 * math.pi / 2**64) + 2.0**-40"),
+    (
+        "values listed: error of probabilities",
+        "engine/direct.py",
+        "lost = _without_negligible(weights)\n    where",
+        "lost = _without_negligible(weights * 1e-9)\n    where",
+    ),
+    (
+        "values listed: a value too many",
+        "engine/direct.py",
+        'first = np.searchsorted(self._values, starts, side="right")',
+        'first = np.searchsorted(self._values, starts, side="right") + 1',
+    ),
+    (
+        "coarse values left out",
+        "engine/hybrid.py",
+        "doubt.sum() <= _SETTLED * lower.sum()",
+        "doubt.sum() <= 1e-3 * lower.sum()",
+    ),
+    (
+        "coarse cheap bounds too good",
+        "engine/hybrid.py",
+        "np.log(-np.expm1(other)) - 1e-15, own",
+        "np.log(-np.expm1(0.9 * other)) - 1e-15, own",
+    ),
+    ("infinite loss left out", "direction.py", "_plus(_times(finite.delta, kept), lost)", "_times(finite.delta, kept)"),
+    ("one direction only", "anyhow.py", "worst = _worse(worst, other.point(sizes))", "other.point(sizes)"),
+    (
+        "epsilon of one direction only",
+        "anyhow.py",
+        "ends = [d.epsilon(delta) for d in self._directions]",
+        "ends = [self._directions[0].epsilon(delta)]",
+    ),
+    ("beta from too few chords", "dual.py", "return max(ends)", "return min(ends)"),
+    (
+        "reduction: radius too small",
+        "engine/reduction.py",
+        "budget * (1 + 1e-12), allowance",
+        "budget * 0.98, allowance",
+    ),
     (
         "one step too little noise",
         "census/savings.py",

@@ -239,8 +239,7 @@ class Composition:
     def _log_delta_floats(self, epsilons: list[Fraction | float]) -> tuple[list[float], list[float]]:
         finite = [e for e in epsilons if isinstance(e, Fraction)]
         logs = iter(np.minimum(self._profile(finite).log_upper(), 0.0)) if finite else iter(())
-        lost = self._at_infinity[1]
-        last = math.log(lost) if lost else -math.inf
+        last = self._answers.log_lost
         result = [float(next(logs)) if isinstance(e, Fraction) else (last if e > 0 else 0.0) for e in epsilons]
         return result, result
 
@@ -304,11 +303,11 @@ def _order(mechanism: Mechanism) -> tuple[Any, ...]:
 
 def _warn_if_wide(what: str, log_lower: Floats, log_upper: Floats) -> None:
     """One plain statement where bounds are further apart than WIDE, relative to the upper one."""
-    with np.errstate(invalid="ignore"):
-        wide = (log_upper > -650.0) & ~(log_upper - log_lower <= WIDE)
+    known = log_upper > -650.0
+    wide = known.copy()
+    wide[known] = ~(log_upper[known] - log_lower[known] <= WIDE)
     if wide.any():
-        with np.errstate(over="ignore"):
-            worst = float(np.max(np.expm1(np.minimum(log_upper - log_lower, 700.0))[wide]))
+        worst = float(np.max(np.expm1(np.minimum(log_upper[wide] - log_lower[wide], 700.0))))
         warnings.warn(
             f"The bounds of {what} are proved but up to {worst:.1e} apart in relative terms: more accuracy was out "
             "of reach within the work limit. Raise it with within(max_nodes=...) or within(max_seconds=...), or see explain().",

@@ -22,27 +22,76 @@ from exactdp.tradeoff import TradeOffCurve, lower_hull
 _SLACK = 2.0**-46
 _TINY = 1e-322
 _BISECTIONS = 200
-_OFFSETS = (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0)
-_SPACINGS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-_GOOD_ENOUGH = 1e-10
+_CLOSEST, _NEAR, _FARTHEST = (
+    1e-7,
+    5,
+    150.0,
+)  # F is first looked at 1e-7 times 1, 4, ..., 256 away from its estimated top
+_ROUNDS = 120
+_GOOD_ENOUGH = 1e-11
 
 PointAt = Callable[[list[Fraction]], Point]
 
 
-def beta_from_profile(point_at: PointAt, alpha: Fraction, start: float, scale: float) -> tuple[float, float]:
+def beta_from_profile(
+    point_at: PointAt, alpha: Fraction, start: float, scale: float, at_zero: tuple[float, float] = (1.0, 1.0)
+) -> tuple[float, float]:
     """Bounds of the trade-off curve at alpha, 0 < alpha < 1, searched from epsilon = start in steps of `scale`.
 
-    `point_at` gives the profile at one or more epsilons, each a single answer (the worst over directions or pairs).
+    `point_at` gives the profile at one or more epsilons, each a single answer (the worst over directions or pairs); `at_zero` are
+    bounds of beta(0). The curve is symmetric, so it is 0 from alpha = beta(0) on.
     """
+    if alpha >= Fraction(at_zero[1]):
+        return 0.0, 0.0
     line = _Line(point_at, alpha)
     best = line.maximum(start, scale)
-    lower, upper = 0.0, 1.0 - float(alpha) * (1 - _SLACK)
-    for spacing in _SPACINGS:
-        low, high = line.bounds_around(best, spacing * (1 + abs(best)) if spacing > 1e-3 else spacing)
-        lower, upper = max(lower, low), min(upper, high)
-        if upper - lower <= _GOOD_ENOUGH * upper:
+    line.scale_at(best)
+    near = [_CLOSEST * 4.0**i for i in range(_NEAR)]
+    cuts = _Cuts(line, best, sorted({best, *(best + d for d in near), *(best - d for d in near)}))
+    highest = math.nextafter(min(float(1 - alpha) * (1 + _SLACK), at_zero[1]), 2.0)
+    distance, lower, upper = near[-1], 0.0, math.inf
+    for _ in range(_ROUNDS):
+        lower, top, where = cuts.bounds()
+        upper = min(upper, top)
+        if math.isfinite(upper) and upper - lower <= _GOOD_ENOUGH * upper:
             break
-    return max(lower - _TINY, 0.0), min(upper + _TINY, 1.0)
+        if where is not None:
+            if not cuts.add(where):
+                break
+        elif distance > _FARTHEST:
+            break
+        else:  # the top may lie outside of what was looked at
+            distance = 4 * distance if distance < 0.3 else distance + max(1.0, distance / 10)
+            cuts.add(best + distance)
+            cuts.add(best - distance)
+    return line.unscaled(lower, up=False), min(line.unscaled(upper, up=True), highest)
+
+
+class _Cuts:
+    """Values of F at some epsilons, as a function of x = e^{epsilon - centre} - 1, in which F is concave."""
+
+    def __init__(self, line: _Line, centre: float, epsilons: list[float]) -> None:
+        self._line, self._centre = line, centre
+        self._epsilons = epsilons
+        lows, highs = line.values([Fraction(e) for e in epsilons])
+        self._known = dict(zip(epsilons, zip(lows.tolist(), highs.tolist(), strict=True), strict=True))
+
+    def add(self, epsilon: float) -> bool:
+        """One more point; False if it is there already."""
+        if epsilon in self._known or not math.isfinite(epsilon):
+            return False
+        lows, highs = self._line.values([Fraction(epsilon)])
+        self._known[epsilon] = float(lows[0]), float(highs[0])
+        self._epsilons = sorted(self._known)
+        return True
+
+    def bounds(self) -> tuple[float, float, float | None]:
+        """The largest lower bound, an upper bound everywhere, and the epsilon at which the upper bound is attained."""
+        lows, highs = (np.array([self._known[e][i] for e in self._epsilons]) for i in (0, 1))
+        x = np.array([math.expm1(e - self._centre) for e in self._epsilons])
+        top, where = concave_upper(x, lows, highs)
+        epsilon = None if where is None or where <= -1 else self._centre + math.log1p(where)
+        return float(lows.max()), top, epsilon
 
 
 class _Line:
@@ -52,14 +101,21 @@ class _Line:
         self._point_at = point_at
         self._log_alpha, self._log_other = log_rational(alpha), log_rational(1 - alpha)
         self._small = alpha <= Fraction(1, 2)
+        self._log_unit = 0.0
 
     def maximum(self, start: float, scale: float) -> float:
-        """Where F is largest: F' has the sign of log(-d delta / d epsilon) - epsilon - log alpha, which falls. Heuristic: width
-        only."""
+        """Where F is largest. Heuristic: affects width only.
+
+        F' has the sign of D(epsilon) - e^epsilon alpha, D = -d delta / d epsilon; at negative epsilon that of 1 - alpha - delta
+        - D at -epsilon. Both fall.
+        """
 
         def rises(e: float) -> bool:
-            density = float(self._point_at([Fraction(e)]).log_density[0])
-            return density - e - self._log_alpha > 0
+            point = self._point_at([Fraction(abs(e))])
+            density = float(point.log_density[0])
+            if e >= 0:
+                return density - e - self._log_alpha > 0
+            return bool(np.logaddexp(point.delta.log_upper()[0], density) < self._log_other)
 
         low, high, step = start, start, scale
         while not rises(low) and step < 1e9:
@@ -74,66 +130,90 @@ class _Line:
             low, high = (middle, high) if rises(middle) else (low, middle)
         return (low + high) / 2
 
-    def bounds_around(self, centre: float, spacing: float) -> tuple[float, float]:
-        """Bounds of the largest value of F from its values near `centre`."""
-        epsilons = [Fraction(centre + offset * spacing) for offset in _OFFSETS]
-        lows, highs = self._values(epsilons)
-        x = np.array([math.expm1(float(e) - centre) for e in epsilons])  # e^epsilon up to a factor and a shift
-        return float(lows.max()), _concave_upper(x, lows, highs)
+    def scale_at(self, epsilon: float) -> None:
+        """Measure F from now on in units of 1 - delta at this epsilon, so that nothing underflows."""
+        self._log_unit = float(self._point_at([Fraction(epsilon)]).rest.log_upper()[0])
 
-    def _values(self, epsilons: list[Fraction]) -> tuple[Floats, Floats]:
-        """Bounds of F; for negative epsilon as e^epsilon (1 - alpha - delta(-epsilon)), so that nothing cancels for alpha near
-        1."""
-        point = self._point_at([abs(e) for e in epsilons])
+    def values(self, epsilons: list[Fraction]) -> tuple[Floats, Floats]:
+        """Bounds of F in units of e^{log_unit}; for negative epsilon as e^epsilon (1 - alpha - delta(-epsilon)), so that nothing
+        cancels for alpha near 1."""
+        point, unit = self._point_at([abs(e) for e in epsilons]), self._log_unit
         e = np.array([float(x) for x in epsilons])
         alpha, other = math.exp(self._log_alpha), math.exp(self._log_other)
-        slack = _SLACK * (2 + np.abs(e) + abs(self._log_alpha) + abs(self._log_other))
+        slack = _SLACK * (2 + np.abs(e) + abs(self._log_alpha) + abs(self._log_other) + abs(unit))
+        slack = slack + _SLACK * np.abs(point.rest.log_scale)
+        with np.errstate(over="ignore"):
+            factor = np.exp(np.minimum(point.rest.log_scale - unit, 700.0))
+            scaled = point.rest.lower * factor, np.minimum(point.rest.upper * factor, 1e300)
+            shrink = np.exp(np.minimum(np.minimum(e, 0.0) - unit, 700.0))
         rests = point.rest.lower_floats(), point.rest.upper_floats()
         deltas = point.delta.lower_floats(), point.delta.upper_floats()
-        cost = np.exp(np.minimum(e + self._log_alpha, 700.0))
-        shrink = np.exp(np.minimum(e, 0.0))
+        cost = np.exp(np.minimum(e + self._log_alpha - unit, 690.0))
         ends = []
-        for sign, rest, delta in ((-1, rests[0], deltas[1]), (1, rests[1], deltas[0])):
-            above = rest - cost + sign * slack * (rest + cost)
-            first, second = (rest, alpha) if self._small else (other, delta)
+        for sign, i in ((-1, 0), (1, 1)):
+            above = scaled[i] - cost + sign * slack * (scaled[i] + cost)
+            first, second = (rests[i], alpha) if self._small else (other, deltas[1 - i])
             below = shrink * ((first - second) + sign * slack * (first + second))
             ends.append(np.where(e >= 0, above, below) + sign * _TINY)
         return ends[0], ends[1]
 
+    def unscaled(self, value: float, up: bool) -> float:
+        """A value in units of e^{log_unit} as a double, rounded up or down."""
+        if value <= 0:
+            return 0.0
+        log = math.log(value) + self._log_unit
+        slack = _SLACK * (2 + abs(log) + abs(self._log_unit))
+        exact = math.exp(min(log + (slack if up else -slack), 1.0))
+        return math.nextafter(exact, math.inf) if up else max(math.nextafter(exact, 0.0), 0.0)
 
-def _concave_upper(x: Floats, lows: Floats, highs: Floats) -> float:
-    """A bound of a concave function everywhere, from bounds of its values at ascending x; inf if its top may lie outside."""
-    if not (lows[1] >= highs[0] and lows[-2] >= highs[-1]):
-        return math.inf
-    best = max(float(highs[0]), float(highs[-1]))
-    n = len(x)
-    for i in range(n - 1):
-        # each line is given by its values at both ends of the interval
+
+def concave_upper(x: Floats, lows: Floats, highs: Floats) -> tuple[float, float | None]:
+    """A bound of a concave function everywhere and where it is attained, from bounds of its values at ascending x.
+
+    Infinite if the top may lie outside. Between two points the function is below the chords of the neighbouring pairs, extended.
+    """
+    fallen = [
+        float(lows[i + 1 :].max(initial=-math.inf)) >= highs[i] for i in range(len(x))
+    ]  # later values are proved higher
+    rising = [float(lows[:i].max(initial=-math.inf)) >= highs[i] for i in range(len(x))]
+    left = max((i for i in range(len(x)) if fallen[i]), default=None)
+    right = min((i for i in range(len(x)) if rising[i]), default=None)
+    if left is None or right is None or left >= right or not (np.diff(x[left : right + 1]) > 0).all():
+        return math.inf, None
+    # the top lies in [x_left, x_right]; chords may use the points outside as well
+    best, where = -math.inf, None
+    for i in range(left, right):
         lines = []
-        if i > 0:
+        if i > 0 and x[i] > x[i - 1]:
             share = (x[i + 1] - x[i]) / (x[i] - x[i - 1])
-            lines.append((highs[i], highs[i] + (highs[i] - lows[i - 1]) * share))
-        if i + 2 < n:
+            lines.append((float(highs[i]), float(highs[i] + (highs[i] - lows[i - 1]) * share)))
+        if i + 2 < len(x) and x[i + 2] > x[i + 1]:
             share = (x[i + 1] - x[i]) / (x[i + 2] - x[i + 1])
-            lines.append((highs[i + 1] + (highs[i + 1] - lows[i + 2]) * share, highs[i + 1]))
-        best = max(best, _top_of_least(lines) * (1 + 1e-15))
-    return best
+            lines.append((float(highs[i + 1] + (highs[i + 1] - lows[i + 2]) * share), float(highs[i + 1])))
+        top, t = _top_of_least(lines)
+        if top * (1 + 1e-15) > best:
+            best, where = top * (1 + 1e-15), float(x[i] + t * (x[i + 1] - x[i]))
+    return (best, where) if math.isfinite(best) else (math.inf, None)
 
 
-def _top_of_least(lines: list[tuple[float, float]]) -> float:
-    """The largest value over [0, 1] of the least of one or two linear functions."""
-    if len(lines) == 1:
-        return max(lines[0])
-    (a0, a1), (b0, b1) = lines
-    candidates = [min(a0, b0), min(a1, b1)]
-    rise = (a1 - a0) - (b1 - b0)
-    if rise != 0 and 0 < (t := (b0 - a0) / rise) < 1:
-        candidates.append(a0 + (a1 - a0) * t)
-    return max(candidates)
+def _top_of_least(lines: list[tuple[float, float]]) -> tuple[float, float]:
+    """The largest value over [0, 1] of the least of one or two linear functions, and where; infinite if there is none."""
+    if not all(math.isfinite(end) for line in lines for end in line) or not lines:
+        return math.inf, 0.5
+    ends = [(min(line[0] for line in lines), 0.0), (min(line[1] for line in lines), 1.0)]
+    if len(lines) == 2:
+        (a0, a1), (b0, b1) = lines
+        rise = (a1 - a0) - (b1 - b0)
+        if rise != 0 and 0 < (t := (b0 - a0) / rise) < 1:
+            ends.append((max(a0 + (a1 - a0) * t, b0 + (b1 - b0) * t), t))
+    return max(ends)
 
 
-def curve_from_profile(point_at: PointAt, reach: float, num: int) -> TradeOffCurve:
-    """At most `num` points on or below the trade-off curve, convex, from (0, 1) to (1, 0), from slopes e^-reach to e^reach."""
+def curve_from_profile(point_at: PointAt, reach: float, num: int, at_zero: float = 1.0) -> TradeOffCurve:
+    """At most `num` points on or below the trade-off curve, convex, from slopes e^-reach to e^reach.
+
+    It goes from (0, at_zero) to (at_zero, 0) and on to (1, 0); `at_zero` is at most beta(0).
+    """
     losses = np.linspace(-reach, reach, max(num, 41))
     point = point_at([Fraction(e) for e in losses.tolist()])
     # F for each slope, rounded down: exp, product and difference lose less than 1e-15 each
@@ -141,5 +221,7 @@ def curve_from_profile(point_at: PointAt, reach: float, num: int) -> TradeOffCur
     alphas = [float(a) for a in 0.5 * (1 + np.tanh(np.linspace(-12, 12, num - 2)))]
     betas = [float(np.max(starts - slopes * a)) for a in alphas]
     inside = [(a, min(b, 1 - 2.0**-53)) for a, b in zip(alphas, betas, strict=True) if b >= 0 and 0 < a < 1]
-    hull = lower_hull([(0.0, 1.0), *inside, (1.0, 0.0)])
+    corner = [(at_zero, 0.0)] if at_zero < 1 else []
+    inside = [(a, b) for a, b in inside if a < at_zero]
+    hull = lower_hull([(0.0, at_zero), *inside, *corner, (1.0, 0.0)])
     return TradeOffCurve(np.array([p[0] for p in hull]), np.array([p[1] for p in hull]))

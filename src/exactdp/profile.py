@@ -143,7 +143,9 @@ def epsilon_bracket(contours: Contours, delta: Fraction) -> tuple[float, float]:
     r, log_delta = contours.lattice.r, log_rational(delta)
     # delta(epsilon) is at most exp(-(epsilon - R/2)^2 / (2 R)) from R/2 on (Lemma 1)
     highest = (r / 2 + math.sqrt(-2 * r * min(log_delta, 0.0))) * (1 + 1e-9)
-    return EpsilonSearch(partial(profile, contours), delta, gaussian_start(r, delta), highest).bracket()
+    lowest = log_rational(1 - delta)  # delta(epsilon) is at least 1 - e^epsilon
+    lowest -= 1e-9 * (1e-300 + abs(lowest))
+    return EpsilonSearch(partial(profile, contours), delta, gaussian_start(r, delta), highest, lowest).bracket()
 
 
 class Profile(Protocol):
@@ -157,11 +159,11 @@ class EpsilonSearch:
     """Root finding for delta(epsilon) = delta: searches freely, and proves both ends by certified evaluations.
 
     For delta above 1/2 the unknown is 1 - delta, so that neither side is ever a difference from 1. `start` is where to look
-    first; `highest` is proved to be at least epsilon(delta).
+    first; `lowest` and `highest` are proved to enclose epsilon(delta).
     """
 
-    def __init__(self, profile: Profile, delta: Fraction, start: float, highest: float) -> None:
-        self._profile, self._start, self._highest = profile, start, highest
+    def __init__(self, profile: Profile, delta: Fraction, start: float, highest: float, lowest: float) -> None:
+        self._profile, self._start, self._outermost = profile, start, (lowest, highest)
         self._delta = delta
         self._small = delta <= Fraction(1, 2)
         self._target = log_rational(delta if self._small else 1 - delta)
@@ -169,7 +171,7 @@ class EpsilonSearch:
 
     def bracket(self) -> tuple[float, float]:
         """Two doubles around epsilon(delta), both ends proved."""
-        outermost = self._outer_bracket()
+        outermost = self._outermost
         estimate, step = self._newton(self._start, *outermost)
         below = above = step
         for _ in range(_SEARCH_STEPS):
@@ -236,11 +238,6 @@ class EpsilonSearch:
         point = self._profile([Fraction(epsilon)], resort)
         bracket = point.delta if self._small else point.rest
         return point, float(bracket.log_lower()[0]), float(bracket.log_upper()[0])
-
-    def _outer_bracket(self) -> tuple[float, float]:
-        """Bounds that need no evaluation, with room for rounding: delta(epsilon) is at least 1 - e^epsilon."""
-        low = log_rational(1 - self._delta)
-        return low - 1e-9 * (1e-300 + abs(low)), self._highest
 
 
 def both_readings(epsilon: float) -> tuple[Fraction, Fraction]:

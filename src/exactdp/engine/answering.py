@@ -30,6 +30,7 @@ from exactdp.engine.line_float64 import LineContour
 from exactdp.engine.payoff import Payoff
 from exactdp.engine.sieve import Effort
 from exactdp.engine.total import TotalLoss
+from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.mechanisms.loss import BITS
 from exactdp.mechanisms.theta import Floats
 from exactdp.mechanisms.theta_ball import ball, precision
@@ -99,10 +100,14 @@ class Answering:
             if end is not None and bool(y >= end):
                 parts[:, i] = 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, -math.inf
                 continue
+            if self.total.constant is not None:
+                parts[:, i] = _constant(y - self.total.constant)
+                continue
             by_rung.setdefault(self._ladder.rung_of(float(y.mid())), []).append(i)
         for rung, members in by_rung.items():
             bracket, slope = self._evaluate(rung, [thresholds[i] for i in members])
-            direct, other = bracket, bracket.one_minus()
+            direct = _sane(bracket)
+            other = direct.one_minus()
             delta, rest = (direct, other) if rung.payoff is Payoff.DELTA else (other, direct)
             with np.errstate(divide="ignore"):
                 log_density = np.log(np.maximum(slope, 0.0)) + direct.log_scale
@@ -132,11 +137,21 @@ class Answering:
         return np.stack([np.zeros_like(e), lower, upper, rest.log_scale, rest.lower, rest.upper, density])
 
     def _evaluate(self, rung: LineRung, thresholds: list[arb]) -> tuple[Bracket, Floats]:
-        method = self.method(rung)
-        if isinstance(method, LineContour):
-            sums = method.evaluate(thresholds)
-            return sums.bracket, sums.slope
-        return method.evaluate(thresholds)
+        try:
+            method = self.method(rung)
+            if isinstance(method, LineContour):
+                sums = method.evaluate(thresholds)
+                return sums.bracket, sums.slope
+            return method.evaluate(thresholds)
+        except (AccuracyError, LatticeTooFineError):  # still a valid answer: Markov's inequality
+            return self._markov(rung, [float(y.mid()) for y in thresholds])
+
+    def _markov(self, rung: LineRung, thresholds: list[float]) -> tuple[Bracket, Floats]:
+        """delta <= e^{K(nu) - nu y} for nu >= 0, 1 - delta the same for nu in [-1, 0], at the rung's tilt and at 0."""
+        nu = float(rung.tilt)
+        logs = self.total.log_moment_upper(nu) - nu * np.array(thresholds)
+        logs = np.minimum(logs + 1e-12 * (1 + np.abs(nu * np.array(thresholds))), 0.0)
+        return Bracket(logs, np.zeros_like(logs), np.ones_like(logs)), np.full_like(logs, abs(nu))
 
     def method(self, rung: LineRung) -> LineContour | Direct | Hybrid:
         """What answers the thresholds of a rung; the most recent ones are held."""
@@ -234,6 +249,27 @@ class Answering:
         )
         name = "smoothed Fourier sum" if plan.smoothing else "Fourier sum on the line"
         return Used(name, plan.payoff, len(plan.kept), rows)
+
+
+def _sane(bracket: Bracket) -> Bracket:
+    """Bounds that are not numbers or contradict each other, replaced by what is certain of a probability: nothing."""
+    fine = (bracket.lower <= bracket.upper) & np.isfinite(bracket.log_scale) & np.isfinite(bracket.upper)
+    return Bracket(
+        np.where(fine, bracket.log_scale, 0.0), np.where(fine, bracket.lower, 0.0), np.where(fine, bracket.upper, 1.0)
+    )
+
+
+def _constant(gap: arb) -> tuple[float, ...]:
+    """The rows of a Point where the loss is one number: delta = (1 - e^gap)_+, gap = y - loss, possibly of unknown sign."""
+    with precision(BITS):
+        delta, rest = (-gap.expm1()).max(arb(0)), gap.exp().min(arb(1))
+        ends = [float(x) for b in (delta, rest) for x in (b.lower(), b.upper())]
+    low, high = math.nextafter(ends[0], -math.inf), math.nextafter(ends[1], math.inf)
+    return (
+        *(0.0, max(low, 0.0), high),
+        *(0.0, max(math.nextafter(ends[2], 0.0), 0.0), min(math.nextafter(ends[3], 2.0), 1.0)),
+        math.log(max(ends[3], 5e-324)) if ends[1] > 0 else -math.inf,
+    )
 
 
 def threshold(epsilon: Fraction) -> arb:

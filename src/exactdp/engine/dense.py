@@ -173,10 +173,11 @@ def _listed(part: Part, view: Tilted, tilt: Fraction) -> _Atoms:
         return _Atoms(np.array([every]), np.ones(1), 1, 0.0, 0.0)
     atoms = view.atoms(_CUT)
     if atoms is None:
-        found = view.values()
+        found = view.table()
         if found is None:
             raise AccuracyError("The dense method does not apply: a mechanism has too many values.")
-        return _Atoms(one + found[0], found[1], part.count, 8 * UNIT, 0.0)
+        units = np.array([float(u.mid()) for u in view.units])
+        return _Atoms(one + found[0] @ units, found[1], part.count, 8 * UNIT, 0.0)
     unit = float(view.units[0].mid())
     low, high = int(atoms.positions[0]), int(atoms.positions[-1])
     mean, variance = part.loss.mean_variance(float(tilt))

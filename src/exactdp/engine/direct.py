@@ -29,6 +29,8 @@ CUT = 1e-26
 MOST_VALUES = 1_500_000
 """Values of one half."""
 
+_LONGEST_FOLD = 300_000  # values of all copies of one mechanism
+_MOST_COPIES = 200  # of a table with no common unit
 _LONG = 1000  # terms of a convolution from which FFTs are used
 _LONGEST = 2_000_000
 _RANGE = 300.0  # exponents within one block of suffix sums
@@ -91,9 +93,16 @@ def expected_values(total: TotalLoss, tilt: float) -> float:
         variance = part.count * part.loss.mean_variance(tilt)[1]
         unit = one_lattice(part.loss)
         if unit is None:
-            return math.inf
-        if unit:
-            logs += math.log(1 + 2 * (math.sqrt(2 * -math.log(CUT) * variance) + unit) / unit)
+            table = part.loss.tilted(Fraction(1, 2)).table()
+            if table is None or part.count > _MOST_COPIES:
+                return math.inf
+            m = len(table[1])  # multisets of so many of m
+            logs += math.lgamma(part.count + m) - math.lgamma(part.count + 1) - math.lgamma(m)
+        elif unit:
+            size = 1 + 2 * (math.sqrt(2 * -math.log(CUT) * variance) + unit) / unit
+            if size > _LONGEST_FOLD:
+                return math.inf
+            logs += math.log(size)
     return logs
 
 
@@ -106,6 +115,16 @@ def list_values(total: TotalLoss, tilt: Fraction) -> list[Values] | None:
             if not tilted.units and not tilted.spread:
                 one = np.ones(1)
                 result.append(Values(part.count * tilted.anchor, np.zeros(1), one, 0.0, 0.0, 0.0))
+                continue
+            table = tilted.table() if len(tilted.units) > 1 else None
+            if table is not None:
+                several = _fold_table(*table, part.count)
+                if several is None:
+                    return None
+                steps, weights, relative, missing = several
+                terms = steps * np.array([float(u.mid()) for u in tilted.units])
+                error = (len(tilted.units) + 3) * UNIT * float(np.max(np.sum(np.abs(terms), axis=1)))
+                result.append(Values(part.count * tilted.anchor, terms.sum(axis=1), weights, error, relative, missing))
                 continue
             atoms = tilted.atoms(CUT) if len(tilted.units) == 1 and not tilted.spread else None
             folded = fold(atoms, part.count) if atoms is not None else None
@@ -136,6 +155,25 @@ def fold(atoms: Atoms, count: int) -> Atoms | None:
         if squared is None:
             return None
         power = squared
+
+
+def _fold_table(steps: Ints, weights: Floats, count: int) -> tuple[Ints, Floats, float, float] | None:
+    """The same for a table of integer combinations: equal combinations are merged, one copy at a time."""
+    found: Ints = np.zeros((1, steps.shape[1]), dtype=np.int64)
+    own: Floats = np.ones(1)
+    relative = missing = 0.0
+    for _ in range(count):
+        if len(own) * len(weights) > MOST_VALUES:
+            return None
+        sums = (found[:, None, :] + steps[None, :, :]).reshape(-1, steps.shape[1])
+        products = np.multiply.outer(own, weights).ravel()
+        found, place = np.unique(sums, axis=0, return_inverse=True)
+        own = np.bincount(place.ravel(), weights=products).astype(np.float64)
+        keep, lost = _without_negligible(own)
+        found, own = found[keep], own[keep]
+        relative += (4 + 2 + len(weights)) * UNIT
+        missing += lost + 1e-300 * len(products)
+    return found, own, relative, missing
 
 
 def _dense(atoms: Atoms) -> Atoms:
@@ -221,6 +259,17 @@ class Direct:
         return _suffix(self._values, self._weights, self._lam + 1)
 
     @cached_property
+    def _above_gains(self) -> Floats:
+        """D_i = sums over j >= i of w_j e^{-tilt (x_j - x_i)} (1 - e^{-(x_j - x_i)}), from non-negative terms only.
+
+        1 - e^{-(x_j - x_i)} is a telescoping sum over the gaps g between neighbours, which turns D into a sum like the others:
+        D_i = sum over m >= i of c_m e^{-(tilt + 1) (x_m - x_i)} with c_m = (1 - e^{-g}) e^{-tilt g} S_{m+1}, g = x_{m+1} - x_m.
+        """
+        gaps = np.diff(self._values)
+        c = np.append(-np.expm1(-gaps) * np.exp(-self._lam * gaps) * self._above[1:], 0.0)
+        return _suffix(self._values, c, self._lam + 1)
+
+    @cached_property
     def _below(self) -> Floats:
         """Sums over j <= i of w_j e^{tilt (x_i - x_j)}, tilt < 0."""
         return _suffix(-self._values[::-1], self._weights[::-1], -self._lam)[::-1]
@@ -250,15 +299,14 @@ class Direct:
         discounted = self._tails(first, starts, self._lam + 1, self._above_discounted)
         slope = _total(weights * discounted)
         if self._payoff is Payoff.DELTA:
-            tails = self._tails(first, starts, self._lam, self._above)
             wide = np.searchsorted(self._values, starts - 4 * error, side="right")
             over = _total(weights * self._tails(wide, starts, self._lam, self._above))
-            value = _total(weights * np.maximum(tails - discounted, 0.0))
-            wrong = over * 2 * error + _total(weights * (tails + discounted)) * relative
+            value = _total(weights * self._gains(first, starts))
+            wrong = over * 2 * error + value * math.expm1(min(2 * relative, 700.0))
             largest = 1 / (1 + self._lam)  # of e^{-tilt u} (1 - e^{-u})
         else:
             value = _total(weights * (discounted + self._lower(first, starts)))
-            wrong = value * (relative + 2 * error)
+            wrong = value * math.expm1(min(relative + 2 * error, 700.0))
             largest = 1.0
         wrong += self._absolute * largest
         missing = self._missing * largest
@@ -273,6 +321,15 @@ class Direct:
         at = np.minimum(first, n - 1)
         gap = np.maximum(self._values[at] - starts, 0.0)
         return np.where(first < n, np.exp(-s * gap) * sums[at], 0.0)
+
+    def _gains(self, first: Ints, starts: Floats) -> Floats:
+        """Sums over sorted values above each start t of w e^{-tilt u} (1 - e^{-u}), u = x - t: with d the distance to the first
+        value, 1 - e^{-u} = (1 - e^{-(u - d)}) + e^{-(u - d)} (1 - e^{-d})."""
+        n = len(self._values)
+        at = np.minimum(first, n - 1)
+        gap = np.maximum(self._values[at] - starts, 0.0)
+        sums = self._above_gains[at] - np.expm1(-gap) * self._above_discounted[at]
+        return np.where(first < n, np.exp(-self._lam * gap) * sums, 0.0)
 
     def _lower(self, first: Ints, starts: Floats) -> Floats:
         """Sums over sorted values at or below each start t of w e^{tilt (t - x)}, tilt < 0."""

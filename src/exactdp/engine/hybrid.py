@@ -150,7 +150,7 @@ class Hybrid:
         rest = np.minimum(np.min(exponents[orders <= 0], axis=0), 0.0)
         own, other = (delta, rest) if self.payoff is Payoff.DELTA else (rest, delta)
         with np.errstate(divide="ignore"):
-            return np.log(-np.expm1(np.minimum(other, -1e-300))) - 1e-15, own
+            return np.log(-np.expm1(other)) - 1e-15, own
 
     @cached_property
     def _markov(self) -> tuple[Floats, Floats]:

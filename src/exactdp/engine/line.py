@@ -22,8 +22,8 @@ from exactdp.engine.sieve import Bands, Comb, Effort, Ints, Reduction, search
 from exactdp.engine.tilt import FIRST, short
 from exactdp.engine.total import TotalLoss
 from exactdp.engine.turns import LARGEST_NODE, Turn
-from exactdp.errors import LatticeTooFineError
-from exactdp.mechanisms.loss import BITS, Tilted
+from exactdp.errors import AccuracyError, LatticeTooFineError
+from exactdp.mechanisms.loss import BITS, PHASE_ERROR, Tilted
 from exactdp.mechanisms.theta import Floats
 from exactdp.mechanisms.theta_ball import ball, precision
 
@@ -90,6 +90,12 @@ class View:
         return sorted(result, key=lambda c: -c[0].spacing)
 
     @cached_property
+    def cost(self) -> int:
+        """Terms to be evaluated at one node: one for a theta function, one for each atom of a table."""
+        tables = [t.table() for t, _ in self.tilted]
+        return max(sum(1 if table is None else len(table[1]) for table in tables), 1)
+
+    @cached_property
     def only_combs(self) -> list[Comb]:
         """The combs alone."""
         return [comb for comb, _, _ in self.combs]
@@ -107,7 +113,7 @@ class View:
         """The nodes among k whose penalty is within budget, and node 0."""
         budget, penalty = bands.at(k), np.zeros(len(k))
         for strength, turn in self._by_strength:
-            v = turn.phases(k)
+            v = np.maximum(np.abs(turn.phases(k)) - 2 * PHASE_ERROR, 0.0)
             penalty += strength * (v * v) * (1 - 1e-9)
             alive = (penalty <= budget) | (k == 0)
             if not alive.all():
@@ -156,48 +162,46 @@ class LinePlan:
 
     def log_aliasing(self, thresholds: list[float]) -> Floats:
         """log of a bound of the aliased terms at each threshold, in units of exp(log_moment - tilt y) (Theorem 2)."""
-        aliasing = _Aliasing(
-            self.view.total, self.payoff, self.lam, float(self.smoothing), float(self.log_moment.mid())
-        )
-        return np.array([aliasing.log_bound(float(self.view.period), y) for y in thresholds])
+        where = self.payoff, self.lam
+        aliasing = _Aliasing(self.view.total, where, float(self.smoothing), float(self.log_moment.mid()))
+        period, enough = float(self.view.period), self.log_dropped - math.log(abs(self.lam) * (1 + self.lam))
+        return np.array([aliasing.log_bound(period, y, enough) for y in thresholds])
 
 
 class _Aliasing:
-    """sum over j != 0 of e^{tilt j T} E v(L - jT) <= sum over sides of exp(K(nu) - nu y - |nu - tilt| T + tilt y) / (1 - e^{-|nu
-    - tilt| T})."""
+    """The aliases j < 0 and j > 0 of Theorem 10 by Markov's inequality, each with the best of several orders nu on its side:
+    exp(K(nu) - K(tilt) - (nu - tilt) y - |nu - tilt| T) / (1 - e^{-|nu - tilt| T})."""
 
-    def __init__(self, total: TotalLoss, payoff: Payoff, lam: float, smoothing: float, log_moment: float) -> None:
-        self._total, self._payoff, self._lam, self._smoothing, self._log_moment = (
-            total,
-            payoff,
-            lam,
-            smoothing,
-            log_moment,
-        )
+    def __init__(self, total: TotalLoss, where: tuple[Payoff, float], smoothing: float, log_moment: float) -> None:
+        self._total, (self._payoff, self._lam) = total, where
+        self._smoothing, self._log_moment = smoothing, log_moment
         self._known: dict[float, float] = {}
-        self._variances = {max(v, 1e-300) for v in (total.mean_variance(lam)[1], total.widest)}
+        variances = {max(v, 1e-300) for v in (total.mean_variance(self._lam)[1], total.widest)}
+        self._moves = [stretch / v for stretch in (1.0, 0.25, 4.0) for v in variances]
 
     def _upper(self, nu: float) -> float:
         if nu not in self._known:
             self._known[nu] = self._total.log_moment_upper(nu) + max(self._smoothing * nu * (nu + 1) / 2, 0.0)
         return self._known[nu]
 
-    def log_bound(self, period: float, y: float) -> float:
-        return float(np.logaddexp(self._side(-1, period, y), self._side(1, period, y)))
+    def log_bound(self, period: float, y: float, enough: float = -math.inf) -> float:
+        """log of the bound at threshold y; the search for better orders stops where it is below `enough`."""
+        return float(np.logaddexp(self._side(-1, period, y, enough - 0.7), self._side(1, period, y, enough - 0.7)))
 
-    def _side(self, sign: int, period: float, y: float) -> float:
+    def _side(self, sign: int, period: float, y: float, enough: float) -> float:
         low, high = self._payoff.tilt_range
         best = math.inf
-        for variance in self._variances:
-            for stretch in (0.25, 1.0, 4.0):
-                nu = float(short(min(max(self._lam + sign * stretch * period / variance, low), high)))
-                d = nu - self._lam
-                if d * sign <= 0:
-                    continue
-                upper = self._upper(nu)
-                size = abs(upper) + abs(self._log_moment) + abs(d * y) + abs(d) * period
-                exponent = upper - self._log_moment - d * y - abs(d) * period
-                best = min(best, exponent + 1e-14 * size + 1e-13 - math.log(-math.expm1(-abs(d) * period)))
+        for move in self._moves:
+            nu = float(short(min(max(self._lam + sign * move * period, low), high)))
+            d = nu - self._lam
+            if d * sign <= 0:
+                continue
+            upper = self._upper(nu)
+            size = abs(upper) + abs(self._log_moment) + abs(d * y) + abs(d) * period
+            exponent = upper - self._log_moment - d * y - abs(d) * period
+            best = min(best, exponent + 1e-14 * size + 1e-13 - math.log(-math.expm1(-abs(d) * period)))
+            if best <= enough:
+                break
         return best
 
 
@@ -245,14 +249,15 @@ class Ladder:
         lam = (FIRST + SPACING * high) / self._deviation
         tilt = short(lam) if sign > 0 else -min(short(lam), Fraction(1, 2))
         near = self._edge(payoff, high - 1) if high else self._start
-        ends = sorted((near, self._edge(payoff, high)))
+        far = 0.0 if sign < 0 and high == last else self._edge(payoff, high)  # the last rung serves all the rest
+        ends = sorted((near, far))
         return LineRung(payoff, high, tilt, ends[0], ends[1])
 
 
 def make_line_plan(total: TotalLoss, where: LineRung, effort: Effort, finest: float = FINEST) -> LinePlan:
     """The finest contour for a rung that the effort allows."""
     lam = float(where.tilt)
-    variance = max(total.mean_variance(lam)[1], 1e-30 * total.widest)
+    variance = max(total.mean_variance(lam)[1], 1e-30 * total.widest, 1e-300)
     width = finest
     while True:
         plan = _Planner(total, where, variance, width).plan(effort, is_last=width >= COARSEST)
@@ -282,26 +287,31 @@ class _Planner:
         with precision(64):
             z = self._where.tilt
             log_moment = float(self._total.log_moment(z).mid()) + float(self._smoothing * z * (z + 1) / 2)
-        aliasing = _Aliasing(self._total, self._where.payoff, self._lam, float(self._smoothing), log_moment)
+        aliasing = _Aliasing(self._total, (self._where.payoff, self._lam), float(self._smoothing), log_moment)
         ends = [y for y in (self._where.low, self._where.high) if math.isfinite(y)]
         log_aim = self._log_aim - math.log(self._corners[0] * self._corners[1])
         period = math.sqrt(2 * max(variance, 1e-3 * self._total.widest) * -min(self._log_aim, -1.0))
-        for _ in range(60):
-            excess = max(aliasing.log_bound(period, y) for y in ends) - log_aim
+        for attempt in range(80):
+            excess = max(aliasing.log_bound(period, y, log_aim) for y in ends) - log_aim
             if excess <= 0:
                 break
-            # the bound falls like exp(-T^2 / (2 V)) or faster than exp(-tilt T): a few steps do
-            longer = math.sqrt(period**2 + 2 * self._total.widest * min(excess, 1e6)) * 1.005
-            period = max(1.03 * period, min(longer, 1.3 * period))
+            # it falls like exp(-T^2 / (2 V)), or like exp(-tilt T) where orders outside the range would be needed
+            linear = min(period + min(excess, 1e6) / self._corners[0], 1.3 * period)
+            quadratic = math.sqrt(period**2 + 2 * self._total.widest * min(excess, 1e6)) * 1.005
+            period = max(1.03 * period, min(quadratic, linear) if attempt < 5 else linear)
         return period
 
     def plan(self, effort: Effort, is_last: bool) -> LinePlan | None:
         view, period = self._view, float(self._view.period)
         last = self._last_node(period)
         if last > LARGEST_NODE:
+            if is_last:
+                raise AccuracyError(
+                    "The loss of this composition is out of the reach of a Fourier sum at this threshold."
+                )
             return None
         bands = self._bands(last, period)
-        groups = max(len(view.tilted), 1)
+        groups = view.cost
         if self._expected(bands) * groups > effort.terms and not is_last:
             return None
         try:
@@ -323,7 +333,8 @@ class _Planner:
     def _last_node(self, period: float) -> int:
         """Where the Gaussian factor alone has done the work."""
         wanted = -(self._log_aim + math.log(1e-2))
-        return math.ceil(math.sqrt(2 * max(wanted, 1.0) / self._spread) * period / (2 * math.pi)) + 1
+        last = math.sqrt(2 * max(wanted, 1.0) / max(self._spread, 1e-300)) * period / (2 * math.pi)
+        return math.ceil(last) + 1 if last < LARGEST_NODE else LARGEST_NODE + 1
 
     def _bands(self, last: int, period: float) -> Bands:
         edges, edge = [0.0], max(1.0, max(self._corners) * period / (2 * math.pi))

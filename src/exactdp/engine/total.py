@@ -39,6 +39,27 @@ class TotalLoss:
             return -sum((p.count * (-ball(p.loss.lost)).log1p() for p in self.parts), arb(0)).expm1()
 
     @cached_property
+    def kept(self) -> arb:
+        """P(L < infinity), as a ball with relative accuracy."""
+        exact = self.lost_exactly
+        with precision(BITS):
+            if exact is not None:
+                return ball(1 - exact)
+            return sum((p.count * (-ball(p.loss.lost)).log1p() for p in self.parts), arb(0)).exp()
+
+    @cached_property
+    def greatest(self) -> Fraction | None:
+        """The greatest finite value where it is known to be a rational number."""
+        known = [(p.count, p.loss.greatest) for p in self.parts]
+        exact = [n * g for n, g in known if g is not None]
+        return sum(exact, Fraction(0)) if len(exact) == len(known) else None
+
+    @cached_property
+    def constant(self) -> arb | None:
+        """The value of the loss if it has only one."""
+        return self.ends[0] if all(p.loss.is_constant for p in self.parts) else None
+
+    @cached_property
     def lost_exactly(self) -> Fraction | None:
         """P(L = infinity) as a fraction, unless that would be a very long one."""
         losing = [p for p in self.parts if p.loss.lost]

@@ -51,9 +51,9 @@ class ApproximateDP(Mechanism):
         with precision(BITS):
             epsilon, finite = ball(self.epsilon), ball(1 - self.delta)
             if self.epsilon == 0:
-                return FiniteLoss(arb(0), [], [()], [finite], self.delta)
+                return FiniteLoss(arb(0), [], [()], [finite], self.delta, Fraction(0))
             low, high = finite / (1 + epsilon.exp()), finite / (1 + (-epsilon).exp())
-            return FiniteLoss(-epsilon, [2 * epsilon], [(0,), (1,)], [low, high], self.delta)
+            return FiniteLoss(-epsilon, [2 * epsilon], [(0,), (1,)], [low, high], self.delta, self.epsilon)
 
     def __str__(self) -> str:
         extra = f", delta={str(self.delta)!r}" if self.delta else ""

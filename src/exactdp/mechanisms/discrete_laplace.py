@@ -79,7 +79,7 @@ class DiscreteLaplace(Mechanism):
             inner = -(-a).expm1() / (1 + q)
             powers = [(-a * x).exp() for x in range(D + 1)]
             rising = [powers[D] / (1 + q), *(inner * powers[D - j] for j in range(1, D)), 1 / (1 + q)]
-            return FiniteLoss(-a * D, [2 * a], [(j,) for j in range(D + 1)], rising)
+            return FiniteLoss(-a * D, [2 * a], [(j,) for j in range(D + 1)], rising, greatest=self.epsilon)
 
     def __str__(self) -> str:
         extra = "" if self.sensitivity == 1 else f", sensitivity={self.sensitivity}"

@@ -118,8 +118,9 @@ class Tilted(ABC):
     def atoms(self, cut: float) -> Atoms | None:
         """The tilted probabilities, all but a mass of about `cut`; None if the loss is not on one lattice."""
 
-    def values(self) -> tuple[Floats, Floats] | None:
-        """All values relative to the anchor with their tilted probabilities, as doubles; None if there is no such list."""
+    def table(self) -> tuple[Ints, Floats] | None:
+        """All values as integer combinations of the units, relative to the anchor, with their tilted probabilities (within 4
+        units of rounding); None if there is no such list."""
         return None
 
 
@@ -158,6 +159,16 @@ class Loss(ABC):
         """An upper estimate of the variance under any tilt. Heuristic: affects speed only."""
 
     @property
+    def greatest(self) -> Fraction | None:
+        """The greatest finite value where it is known to be a rational number."""
+        return None
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the finite loss takes one value only."""
+        return False
+
+    @property
     def quadratic(self) -> float | None:
         """R if log E e^{zL} is at most R z (z + 1) / 2 for all z and, for searches, nearly equal to it; None otherwise."""
         return None
@@ -171,7 +182,7 @@ class FiniteLoss(Loss):
     """A loss with finitely many values: integer combinations `offset + sum_j units[j] * rows[a][j]`.
 
     `probabilities` are those under P of the finite values, in balls; they and `lost` add up to 1. One unit makes a lattice;
-    a table of unrelated values has a unit for each value but one.
+    a table of unrelated values has a unit for each value but one. `greatest` is the greatest value, if that is rational.
     """
 
     def __init__(
@@ -181,9 +192,10 @@ class FiniteLoss(Loss):
         rows: Sequence[Sequence[int]],
         probabilities: Sequence[arb],
         lost: Fraction | int = 0,
+        greatest: Fraction | None = None,
     ) -> None:
         self._offset, self._units, self._rows = offset, tuple(units), [tuple(r) for r in rows]
-        self._lost = Fraction(lost)
+        self._lost, self._greatest = Fraction(lost), greatest
         with precision(BITS):
             finite = sum(probabilities, arb(0))  # not 1 - lost, which would cancel
             self._given = [p / finite for p in probabilities]  # given that the loss is finite
@@ -197,6 +209,16 @@ class FiniteLoss(Loss):
     def lost(self) -> Fraction:
         """P(L = infinity)."""
         return self._lost
+
+    @property
+    def greatest(self) -> Fraction | None:
+        """The greatest value, if it was given as a rational number."""
+        return self._greatest
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether there is one atom only."""
+        return len(self._rows) == 1
 
     @property
     def ends(self) -> tuple[arb | None, arb | None]:
@@ -266,11 +288,9 @@ class _TiltedFinite(Tilted):
         self._steps = np.array(loss._rows, dtype=np.int64) - np.array(loss._rows[at], dtype=np.int64)
         self.peak = self._find_peak()
 
-    def values(self) -> tuple[Floats, Floats]:
+    def table(self) -> tuple[Ints, Floats]:
         """The atoms."""
-        with precision(BITS):
-            units = np.array([float(u.mid()) for u in self.units])
-        return self._steps @ units, self._weights
+        return self._steps, self._weights
 
     def _find_peak(self) -> Peak | None:
         """For the pairs of atoms that differ by `step` of one unit and by nothing else: |cf|^2 <= 1 - 4 P sin^2(v/2), P the sum

@@ -80,9 +80,9 @@ class RandomizedResponse(Mechanism):
         with precision(BITS):
             epsilon, truth, other = self._balls()
             if self.categories == 2:
-                return FiniteLoss(-epsilon, [2 * epsilon], [(0,), (1,)], [other, truth])
+                return FiniteLoss(-epsilon, [2 * epsilon], [(0,), (1,)], [other, truth], greatest=self.epsilon)
             rest = (self.categories - 2) * other
-            return FiniteLoss(-epsilon, [epsilon], [(0,), (1,), (2,)], [other, rest, truth])
+            return FiniteLoss(-epsilon, [epsilon], [(0,), (1,), (2,)], [other, rest, truth], greatest=self.epsilon)
 
     def __str__(self) -> str:
         first = f"noise={str(self.noise)!r}" if self.epsilon is None else repr(str(self.epsilon))
