@@ -173,10 +173,10 @@ MUTANTS = [
     ),
     ("phases off by 2^-40", "engine/turns.py", "(2 * math.pi / 2**64)", "(2 * math.pi / 2**64) + 2.0**-40"),
     (
-        "values listed: error of probabilities",
+        "values listed: rounding not charged",
         "engine/direct.py",
-        "lost = _without_negligible(weights)\n    where",
-        "lost = _without_negligible(weights * 1e-9)\n    where",
+        "upper = (value + wrong +",
+        "upper = (value + 1e-3 * wrong +",
     ),
     (
         "values listed: a value too many",
@@ -194,7 +194,7 @@ MUTANTS = [
         "coarse cheap bounds too good",
         "engine/hybrid.py",
         "np.log(-np.expm1(other)) - 1e-15, own",
-        "np.log(-np.expm1(0.9 * other)) - 1e-15, own",
+        "np.log(-np.expm1(3.0 * other)) - 1e-15, own",
     ),
     ("infinite loss left out", "direction.py", "_plus(_times(finite.delta, kept), lost)", "_times(finite.delta, kept)"),
     ("one direction only", "anyhow.py", "worst = _worse(worst, other.point(sizes))", "other.point(sizes)"),

@@ -514,6 +514,8 @@ def test_the_aliasing_term_is_needed_and_enough(monkeypatch: pytest.MonkeyPatch,
             others = float(sums.dropped[0] + sums.rounding[0] + sums.smoothed[0])
             assert -others <= excess <= float(sums.aliased[0]) + others
             assert excess > 3 * others
+            exact = float(sums.value[0]) - excess
+            assert sums.bracket.lower[0] <= exact <= sums.bracket.upper[0]
 
 
 def _dropping(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:

@@ -41,14 +41,18 @@ FLOORS = [
     ["coins"],
     ["conversions"],
     ["comparison", "risk"],
+    ["gdp"],
+    ["guarantees", "calibration"],
     ["census.spine", "census.releases", "census.budget_design", "census.budget_files"],
     ["census.workers", "census.overall", "census.study", "census.journal"],
     ["census.savings", "census.sweeps", "census.summary", "census.tables", "census"],
     ["strict_json"],
     ["routes"],
     ["records"],
+    ["exchange", "frames"],
+    ["noise", "audit"],
     ["plots"],
-    ["cli.shell", "cli.claims", "cli.designs", "cli.studies", "cli"],
+    ["cli.shell", "cli.claims", "cli.designs", "cli.studies", "cli.guarantees", "cli.noise", "cli"],
 ]
 """A module imports only from its own floor and from those above it in this list."""
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,10 @@ from exactdp.mechanisms.loss import Mechanism
 from exactdp.mechanisms.theta import Floats
 from exactdp.numbers import Number, positive, rational, shown, whole
 from exactdp.tradeoff import TradeOffCurve
+
+if TYPE_CHECKING:
+    from exactdp.comparison import Comparison
+    from exactdp.risk import Risk
 
 LARGEST_COUNT = 10**15
 LARGEST_RHO = 10**10
@@ -198,6 +202,22 @@ class Composition:
         if isinstance(exact, float) or exact < 0:
             raise InvalidInputError(f"epsilon must be a finite number of at least 0. Found {shown(epsilon)}.")
         return self._answers.cross_check(exact)
+
+    def compare(self, delta: Number | None = None, epsilon: Number | None = None) -> Comparison:
+        """Exact, Gaussian shortcut and zCDP side by side, at one delta or one epsilon; says where the shortcut errs."""
+        from exactdp.comparison import compare_at_delta, compare_at_epsilon
+
+        if (delta is None) == (epsilon is None):
+            raise InvalidInputError(f"Give delta or epsilon. Found delta = {shown(delta)}, epsilon = {shown(epsilon)}.")
+        if delta is not None:
+            return compare_at_delta(self, read_delta(delta))
+        return compare_at_epsilon(self, rational(epsilon, "epsilon"))
+
+    def risk(self, alpha: Number = "0.05", prior: Number = "1/2", delta: Number = "1e-10") -> Risk:
+        """Advantage, power at alpha, Bayes risk and posterior for a prior, odds multiplier at delta: certified, in words."""
+        from exactdp.risk import read_share, risk_of
+
+        return risk_of(self, read_share(alpha, "alpha"), read_share(prior, "prior"), read_share(delta, "delta"))
 
     def scaled(self, factor: Number) -> Composition:
         """The same composition with every sigma2 multiplied by `factor`; for discrete and continuous Gaussians."""

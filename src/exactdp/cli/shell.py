@@ -1,6 +1,7 @@
 """The shell around every command: where errors become a sentence and an exit code, and the options that commands share.
 
-Exit codes: 0 done, 1 a certificate does not hold, 2 bad input (one sentence on standard error), 130 interrupted.
+Exit codes: 0 done, 1 a certificate does not hold or an audit is not consistent, 2 bad input (one sentence on standard
+error), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
 
 
-app = typer.Typer(cls=_Commands, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(cls=_Commands, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 ReleaseOption = Annotated[str | None, typer.Option("--release", metavar="NAME", help="A release of the 2020 Census.")]
 PairOption = Annotated[

@@ -1,0 +1,197 @@
+"""Calibration: the least noise that meets a target, on a stated grid, on the safe side.
+
+The search is free; the answer is proved: at the factor returned the target holds by certified bounds, and one grid step below
+it fails by certified bounds. That still smaller factors fail as well is not claimed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from exactdp.composition import Composition
+from exactdp.errors import AccuracyError, InvalidInputError
+from exactdp.gdp import tightest_mu
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.mechanisms.gaussian import Gaussian
+from exactdp.mechanisms.loss import Mechanism
+from exactdp.numbers import Number, positive, rational, shown, whole
+from exactdp.risk import read_share
+
+GRID = 10_000
+LARGEST_FACTOR = 1_000_000
+
+
+class Target(ABC):
+    """What a design must meet: `holds` and `fails` are both proofs; neither may be possible where bounds are wide."""
+
+    @abstractmethod
+    def holds(self, curve: Any) -> bool:
+        """Proved: the curve meets the target."""
+
+    @abstractmethod
+    def fails(self, curve: Any) -> bool:
+        """Proved: the curve does not meet the target."""
+
+
+@dataclass(frozen=True)
+class MeetsEpsilonDelta(Target):
+    """delta(epsilon) <= delta."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def holds(self, curve: Any) -> bool:
+        """By the upper bound of delta."""
+        return bool(curve.delta_bounds(self.epsilon)[1] <= self.delta)
+
+    def fails(self, curve: Any) -> bool:
+        """By the lower bound of delta."""
+        return bool(curve.delta_bounds(self.epsilon)[0] > self.delta)
+
+
+@dataclass(frozen=True)
+class MeetsTradeOff(Target):
+    """beta(alpha) >= beta."""
+
+    alpha: Fraction
+    beta: Fraction
+
+    def holds(self, curve: Any) -> bool:
+        """By the lower bound of beta."""
+        return bool(curve.beta_bounds(self.alpha)[0] >= self.beta)
+
+    def fails(self, curve: Any) -> bool:
+        """By the upper bound of beta."""
+        return bool(curve.beta_bounds(self.alpha)[1] < self.beta)
+
+
+@dataclass(frozen=True)
+class MeetsMu(Target):
+    """mu-GDP."""
+
+    mu: Fraction
+
+    def holds(self, curve: Any) -> bool:
+        """By the proof of `tightest_mu`."""
+        return bool(tightest_mu(curve).upper <= self.mu)
+
+    def fails(self, curve: Any) -> bool:
+        """By one epsilon that violates it."""
+        return bool(tightest_mu(curve).lower >= self.mu)
+
+
+def target(
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    alpha: Number | None = None,
+    beta: Number | None = None,
+    advantage: Number | None = None,
+    mu: Number | None = None,
+) -> Target:
+    """The one target that is given: epsilon and delta, alpha and beta, an advantage, or a mu."""
+    given = [name for name, value in locals().items() if value is not None]
+    if given == ["epsilon", "delta"]:
+        return MeetsEpsilonDelta(rational(epsilon, "epsilon"), read_share(delta, "delta"))
+    if given == ["alpha", "beta"]:
+        return MeetsTradeOff(read_share(alpha, "alpha"), read_share(beta, "beta"))
+    if given == ["advantage"]:
+        return MeetsEpsilonDelta(Fraction(0), read_share(advantage, "advantage"))
+    if given == ["mu"]:
+        return MeetsMu(positive(mu, "mu"))
+    raise InvalidInputError(
+        f"A target is epsilon and delta, or alpha and beta, or an advantage, or a mu. Found {', '.join(given) or 'none of them'}."
+    )
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The least factor on the grid: there the target holds, one step below it fails, both proved."""
+
+    factor: Fraction
+    step: Fraction
+    composition: Composition
+
+
+def calibrate(
+    composition: Composition, wanted: Target, part: Collection[Mechanism] | None = None, grid: int = GRID
+) -> Calibration:
+    """The least factor m / grid on the sigma2 of all Gaussian noise, or of the mechanisms in `part`, that meets the target."""
+    chosen = set(composition.mechanisms if part is None else part)
+    missing = chosen - set(composition.mechanisms)
+    if missing or not chosen:
+        found = shown(next(iter(missing))) if missing else "an empty part"
+        raise InvalidInputError(f"The part to be scaled must consist of mechanisms of the composition. Found {found}.")
+
+    def at(factor: Fraction) -> Composition:
+        counts = {scaled(m, factor) if m in chosen else m: 0 for m in composition.mechanisms}
+        for m, n in composition.mechanisms.items():
+            counts[scaled(m, factor) if m in chosen else m] += n
+        return Composition(counts)
+
+    factor = least_on_grid(lambda f: wanted.holds(at(f)), lambda f: wanted.fails(at(f)), whole(grid, "grid", 1))
+    return Calibration(factor, Fraction(1, grid), at(factor))
+
+
+def scaled(mechanism: Mechanism, factor: Fraction) -> Mechanism:
+    """The same mechanism with sigma2 multiplied by a factor."""
+    if isinstance(mechanism, DiscreteGaussian):
+        return DiscreteGaussian(mechanism.sigma2 * factor, mechanism.sensitivity)
+    if isinstance(mechanism, Gaussian):
+        return Gaussian(mechanism.sigma2 * factor, mechanism.sensitivity)
+    raise InvalidInputError(f"Only Gaussian noise can be scaled. Found {shown(mechanism)}; choose a part without it.")
+
+
+def calibrate_sigma2(count: int, wanted: Target, sensitivity: int = 1, grid: int = 1000) -> Calibration:
+    """The least sigma2 = m / grid for which `count` discrete Gaussians meet the target; `factor` is that sigma2."""
+
+    def at(sigma2: Fraction) -> Composition:
+        return Composition({DiscreteGaussian(sigma2, sensitivity): whole(count, "count", 1)})
+
+    sigma2 = least_on_grid(lambda s: wanted.holds(at(s)), lambda s: wanted.fails(at(s)), whole(grid, "grid", 1))
+    return Calibration(sigma2, Fraction(1, grid), at(sigma2))
+
+
+def least_on_grid(
+    holds: Callable[[Fraction], bool], fails: Callable[[Fraction], bool], grid: int, guess: int | None = None
+) -> Fraction:
+    """m / grid at which `holds`, while one step below `fails`; searched from `guess`, or from 1."""
+    high, move = grid if guess is None else guess, 1
+    while not _holds(holds, high, grid):
+        high, move = high + move, 2 * move
+        if high > LARGEST_FACTOR * grid:
+            raise AccuracyError(f"No value up to {LARGEST_FACTOR} meets the target. Ask for a weaker guarantee.")
+    low, move = high - 1, 1
+    while low > 0 and not _fails(fails, low, grid):
+        if _holds(holds, low, grid):
+            high = low
+        low, move = max(0, low - move), 2 * move
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _holds(holds, middle, grid):
+            high = middle
+        elif _fails(fails, middle, grid):
+            low = middle
+        else:
+            raise AccuracyError(
+                f"The bounds are too wide to tell whether {middle}/{grid} suffices. Choose a coarser grid."
+            )
+    return Fraction(high, grid)
+
+
+def _holds(holds: Callable[[Fraction], bool], m: int, grid: int) -> bool:
+    """Outside the range of a parameter, too little noise: it does not hold."""
+    try:
+        return holds(Fraction(m, grid))
+    except InvalidInputError:
+        return False
+
+
+def _fails(fails: Callable[[Fraction], bool], m: int, grid: int) -> bool:
+    try:
+        return fails(Fraction(m, grid))
+    except InvalidInputError:
+        return True

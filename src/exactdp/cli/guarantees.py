@@ -1,0 +1,193 @@
+"""exactdp compare, calibrate, risk, convert: what a guarantee means, beside others, and the noise that it needs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from fractions import Fraction
+from typing import Annotated, Any
+
+import typer
+
+from exactdp import conversions, guarantees
+from exactdp.calibration import calibrate, least_on_grid, target
+from exactdp.cli.claims import DeltaOption, MechanismOption, read_composition
+from exactdp.cli.shell import JsonOption, PairOption, ReleaseOption, app, one_of, read_design, show_table
+from exactdp.composition import Composition
+from exactdp.errors import InvalidInputError
+from exactdp.gdp import tightest_mu
+from exactdp.numbers import rational, whole
+from exactdp.risk import read_share, risk_of
+
+EpsilonOption = Annotated[str | None, typer.Option("--epsilon", metavar="NUMBER", help="At this epsilon.")]
+AlphaOption = Annotated[str | None, typer.Option("--alpha", metavar="NUMBER", help="At this false-positive rate.")]
+BetaOption = Annotated[str | None, typer.Option("--beta", metavar="NUMBER", help="The least type II error at alpha.")]
+AdvantageOption = Annotated[str | None, typer.Option("--advantage", metavar="NUMBER", help="The largest advantage.")]
+MuOption = Annotated[str | None, typer.Option("--mu", metavar="NUMBER", help="Gaussian DP with this mu.")]
+PriorOption = Annotated[str, typer.Option("--prior", metavar="NUMBER", help="The attacker's prior probability.")]
+GridOption = Annotated[str, typer.Option("--grid", metavar="N", help="Factors are multiples of 1/N.")]
+DesignOption = Annotated[
+    str | None, typer.Option("--design", metavar="BUDGET", help="A budget file or a built-in release: over all pairs.")
+]
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=1, default=str))
+
+
+@app.command("compare")
+def _compare(
+    mechanism: MechanismOption = None,
+    release: ReleaseOption = None,
+    pair: PairOption = None,
+    delta: DeltaOption = None,
+    epsilon: EpsilonOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Exact, Gaussian shortcut and zCDP side by side; raises the alarm where the shortcut understates the loss."""
+    one_of(delta=delta, epsilon=epsilon)
+    composition = read_composition(mechanism or [], release, pair)
+    found = composition.compare(delta=delta, epsilon=epsilon)
+    if as_json:
+        _print_json(
+            {
+                **dataclasses.asdict(found),
+                "shortcut_understates": found.shortcut_understates,
+                "statement": found.statement,
+            }
+        )
+        return
+    show_table(f"{found.quantity} at {found.given} = {delta or epsilon}", ["method", "value", "worth"], found.rows())
+    print(found.statement)
+
+
+@app.command("risk")
+def _risk(
+    mechanism: MechanismOption = None,
+    release: ReleaseOption = None,
+    pair: PairOption = None,
+    design: DesignOption = None,
+    alpha: Annotated[str, typer.Option("--alpha", metavar="NUMBER", help="False-positive rate of the test.")] = "0.05",
+    prior: PriorOption = "1/2",
+    delta: Annotated[str, typer.Option("--delta", metavar="NUMBER", help="For the odds multiplier.")] = "1e-10",
+    as_json: JsonOption = False,
+) -> None:
+    """Advantage, power, Bayes risk, posterior and odds, each certified from the exact curve."""
+    shares = [read_share(v, n) for v, n in ((alpha, "alpha"), (prior, "prior"), (delta, "delta"))]
+    curve: Any = read_design(design).account() if design else read_composition(mechanism or [], release, pair)
+    found = risk_of(curve, *shares)
+    if as_json:
+        _print_json(dataclasses.asdict(found))
+        return
+    show_table("Risk", ["figure", "safe end", "meaning"], [(n, f"{v:.10g}", m) for n, v, m in found.rows()])
+
+
+@app.command("calibrate")
+def _calibrate(
+    mechanism: MechanismOption = None,
+    release: ReleaseOption = None,
+    pair: PairOption = None,
+    design: DesignOption = None,
+    epsilon: EpsilonOption = None,
+    delta: DeltaOption = None,
+    alpha: AlphaOption = None,
+    beta: BetaOption = None,
+    advantage: AdvantageOption = None,
+    mu: MuOption = None,
+    grid: GridOption = "10000",
+    as_json: JsonOption = False,
+) -> None:
+    """The least factor on all noise variances that meets a target; one grid step less is proved too little."""
+    wanted = target(epsilon=epsilon, delta=delta, alpha=alpha, beta=beta, advantage=advantage, mu=mu)
+    steps = whole(grid, "--grid", 1)
+    if design is None:
+        factor = calibrate(read_composition(mechanism or [], release, pair), wanted, grid=steps).factor
+    elif mu is not None:
+        raise InvalidInputError(
+            "A target mu is for one composition; give --release and --pair, or --mechanism. Found --design."
+        )
+    else:
+        factor = calibrate_design(design, wanted, steps)
+    result = {"factor": str(factor), "value": float(factor), "grid": f"1/{steps}", "target": dataclasses.asdict(wanted)}  # type: ignore[call-overload]
+    if as_json:
+        _print_json(result)
+        return
+    less = float(factor - Fraction(1, steps))
+    print(
+        f"Every noise variance times {float(factor):g} meets the target; times {less:g} it does not. Both are proved."
+    )
+
+
+def calibrate_design(design: str, wanted: Any, grid: int) -> Fraction:
+    """The least factor for a whole design, all pairs: the full path with itself decides first, all pairs prove."""
+    release = read_design(design)
+    proxy = release.proxy
+
+    def overall(factor: Fraction) -> Any:
+        return release.scaled(factor).account()
+
+    return least_on_grid(
+        lambda f: wanted.holds(proxy.scaled(f)) and wanted.holds(overall(f)),
+        lambda f: wanted.fails(proxy.scaled(f)) or wanted.fails(overall(f)),
+        grid,
+    )
+
+
+@app.command("convert")
+def _convert(
+    rho: Annotated[str | None, typer.Option("--rho", metavar="NUMBER", help="From zCDP with this rho.")] = None,
+    mu: Annotated[str | None, typer.Option("--mu", metavar="NUMBER", help="From Gaussian DP with this mu.")] = None,
+    epsilon: EpsilonOption = None,
+    delta: DeltaOption = None,
+    alpha: AlphaOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """zCDP or Gaussian DP to delta at an epsilon, epsilon at a delta, beta at an alpha; (epsilon, delta) to mu."""
+    if rho is None and mu is None:
+        if epsilon is None or delta is None:
+            raise InvalidInputError(
+                "Give --rho or --mu with one of --epsilon, --delta, --alpha; or --epsilon and --delta. Found neither."
+            )
+        rows = {"mu (largest that suffices)": guarantees.gdp_mu(epsilon, delta)}
+    else:
+        source, value = one_of(rho=rho, mu=mu)
+        asked, at = one_of(epsilon=epsilon, delta=delta, alpha=alpha)
+        rows = _conversion(source, value, asked, at)
+    if as_json:
+        _print_json(rows)
+        return
+    show_table("Conversion", ["guarantee", "value"], [(name, f"{v:.12g}") for name, v in rows.items()])
+
+
+def _conversion(source: str, value: str, asked: str, at: str) -> dict[str, float]:
+    rational(at, asked)
+    table: dict[tuple[str, str], dict[str, Any]] = {
+        ("rho", "delta"): {
+            "epsilon, optimal": conversions.zcdp_epsilon,
+            "epsilon, simple": conversions.zcdp_epsilon_simple,
+        },
+        ("rho", "epsilon"): {"delta, optimal": conversions.zcdp_delta, "delta, simple": conversions.zcdp_delta_simple},
+        ("rho", "alpha"): {"beta at least": conversions.zcdp_beta},
+        ("mu", "delta"): {"epsilon": guarantees.gdp_epsilon},
+        ("mu", "epsilon"): {"delta": guarantees.gdp_delta},
+        ("mu", "alpha"): {"beta (estimate)": conversions.gaussian_beta},
+    }
+    return {name: float(function(value, at)) for name, function in table[source, asked].items()}
+
+
+@app.command("mu")
+def _mu(
+    mechanism: MechanismOption = None,
+    release: ReleaseOption = None,
+    pair: PairOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The tightest mu for which a composition satisfies Gaussian DP, between proven bounds."""
+    composition: Composition = read_composition(mechanism or [], release, pair)
+    found = tightest_mu(composition)
+    if as_json:
+        _print_json(dataclasses.asdict(found))
+        return
+    print(
+        f"mu is at least {found.lower:.10g} (violated below, at epsilon = {found.epsilon:.6g}) and at most {found.upper:.10g}"
+    )

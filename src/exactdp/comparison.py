@@ -1,0 +1,111 @@
+"""The exact guarantee beside what others would report: the Gaussian shortcut, and zCDP by the simple and by the optimal
+conversion.
+
+A soundness alarm: the Gaussian shortcut (the formula of the continuous Gaussian with mu = sqrt(2 rho)) is not a bound. Where it
+reports less epsilon or less delta than the certified lower bound, it understates the loss, and `Comparison` says so.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from exactdp.conversions import (
+    gaussian_delta,
+    gaussian_epsilon,
+    zcdp_delta,
+    zcdp_delta_simple,
+    zcdp_epsilon,
+    zcdp_epsilon_simple,
+)
+from exactdp.numbers import shown
+
+if TYPE_CHECKING:
+    from exactdp.composition import Composition
+
+_DOUBT = 1e-9  # the Gaussian formula is an estimate to about 1e-12: closer than this, relative, nothing is said
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One quantity four ways, at one argument. `exact` are certified bounds; zCDP's figures are safe, the shortcut is not."""
+
+    given: str
+    value: Fraction
+    exact: tuple[float, float]
+    gaussian: float
+    zcdp_simple: float
+    zcdp_optimal: float
+
+    @property
+    def quantity(self) -> str:
+        """What is compared."""
+        return "epsilon" if self.given == "delta" else "delta"
+
+    @property
+    def shortcut_understates(self) -> bool:
+        """Proved: the Gaussian shortcut reports less than the exact value."""
+        return self.gaussian < self.exact[0] - _DOUBT * abs(self.exact[0])
+
+    @property
+    def shortcut_overstates(self) -> bool:
+        """Proved: the Gaussian shortcut reports more than the exact value."""
+        return self.gaussian > self.exact[1] + _DOUBT * abs(self.exact[1])
+
+    @property
+    def statement(self) -> str:
+        """One plain sentence about the shortcut."""
+        off = abs(self.gaussian - self.exact[1]) / abs(self.exact[1]) if self.exact[1] else math.inf
+        if self.shortcut_understates:
+            return f"ALARM: the Gaussian shortcut understates {self.quantity}, by {off:.2g} of it."
+        if self.shortcut_overstates:
+            return f"The Gaussian shortcut overstates {self.quantity}, by {off:.2g} of it."
+        return f"The Gaussian shortcut agrees to {_DOUBT:.0e}."
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Method, value, what it is worth."""
+        return [
+            ("exact, at least", f"{self.exact[0]:.12g}", "certified"),
+            ("exact, at most", f"{self.exact[1]:.12g}", "certified"),
+            ("Gaussian shortcut", f"{self.gaussian:.12g}", "not a bound"),
+            ("zCDP, optimal", f"{self.zcdp_optimal:.12g}", "safe"),
+            ("zCDP, simple", f"{self.zcdp_simple:.12g}", "safe"),
+        ]
+
+    def __str__(self) -> str:
+        head = f"{self.quantity} at {self.given} = {shown(self.value)}"
+        return "\n".join(
+            [head, *(f"  {name:<18}{value:>20}  {worth}" for name, value, worth in self.rows()), self.statement]
+        )
+
+
+def compare_at_delta(composition: Composition, delta: Fraction) -> Comparison:
+    """epsilon at one delta, 0 < delta < 1."""
+    rho, mu = composition.rho, composition.mu
+    bounds = composition.epsilon_bounds(delta)
+    known = rho != math.inf
+    return Comparison(
+        "delta",
+        delta,
+        (float(bounds.lower), float(bounds.upper)),
+        gaussian_epsilon(mu, delta) if known else math.inf,
+        zcdp_epsilon_simple(Fraction(rho), delta) if known else math.inf,
+        zcdp_epsilon(Fraction(rho), delta) if known else math.inf,
+    )
+
+
+def compare_at_epsilon(composition: Composition, epsilon: Fraction) -> Comparison:
+    """delta at one epsilon."""
+    rho, mu = composition.rho, composition.mu
+    bounds = composition.delta_bounds(epsilon)
+    known = rho != math.inf
+    return Comparison(
+        "epsilon",
+        epsilon,
+        (float(bounds.lower), float(bounds.upper)),
+        gaussian_delta(mu, epsilon) if known else 1.0,
+        zcdp_delta_simple(Fraction(rho), epsilon) if known else 1.0,
+        zcdp_delta(Fraction(rho), epsilon) if known else 1.0,
+    )

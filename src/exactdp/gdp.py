@@ -1,0 +1,174 @@
+"""Gaussian DP: the tightest mu that a composition satisfies, with proof.
+
+mu-GDP means delta(epsilon) <= delta_mu(epsilon) for every real epsilon, delta_mu being that of the continuous Gaussian; by
+symmetry epsilon >= 0 suffices. At one epsilon a violation is a fact; that there is none anywhere is proved interval by
+interval: in x = e^epsilon both sides are convex, so between two points delta is below its chord and delta_mu above each of its
+tangents (docs/theory/conversions.md, section on Gaussian DP). Beyond the last interval a tail bound decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from flint import arb
+
+from exactdp.errors import AccuracyError, InvalidInputError
+from exactdp.gaussian import gaussian_logs
+from exactdp.mechanisms.gaussian import Gaussian
+from exactdp.mechanisms.theta_ball import ball, precision
+
+if TYPE_CHECKING:
+    from exactdp.composition import Composition
+
+_BITS = 160
+_MOST_INTERVALS = 12_000
+_SHORTEST = Fraction(1, 10**7)
+_FARTHEST = 600
+_RELATIVE = Fraction(1, 10**5)  # accuracy of mu that is aimed at
+_COARSE = 128
+
+
+@dataclass(frozen=True)
+class GaussianDP:
+    """Bounds of the tightest mu: at `lower` some epsilon violates mu-GDP, at `upper` mu-GDP is proved."""
+
+    lower: float
+    upper: float
+    epsilon: float
+    """Where the lower bound was found."""
+
+
+def gaussian_ball(mu: Fraction, epsilon: Fraction) -> tuple[arb, arb]:
+    """delta_mu(epsilon) and its slope -d delta / d(e^epsilon) = Phi(-epsilon/mu - mu/2), as balls."""
+    m, e = ball(mu), ball(epsilon)
+    root = arb(2).sqrt()
+    below, above = ((e / m - m / 2) / root).erfc() / 2, ((e / m + m / 2) / root).erfc() / 2
+    return below - e.exp() * above, above
+
+
+def violates(composition: Composition, mu: Fraction, epsilon: Fraction) -> bool:
+    """Proved: delta(epsilon) > delta_mu(epsilon)."""
+    low = composition.delta_bounds(epsilon).lower
+    with precision(_BITS):
+        return bool(gaussian_ball(mu, epsilon)[0] < ball(Fraction(float(low))))
+
+
+class _Proof:
+    """That a composition is mu-GDP, or not proved."""
+
+    def __init__(self, composition: Composition, mu: Fraction, known: dict[Fraction, float]) -> None:
+        self._composition, self._mu, self._known = composition, mu, known
+
+    def holds(self, last: Fraction) -> bool:
+        """delta <= delta_mu on [0, last], by subdivision: all intervals of one generation together."""
+        intervals = [(last * i / _COARSE, last * (i + 1) / _COARSE) for i in range(_COARSE)]
+        total = 0
+        while intervals:
+            total += len(intervals)
+            if total > _MOST_INTERVALS or intervals[0][1] - intervals[0][0] < _SHORTEST * last:
+                return False
+            self._ask({e for pair in intervals for e in pair})
+            failed = [pair for pair in intervals if not self._below(*pair)]
+            halves = [((low, (low + high) / 2), ((low + high) / 2, high)) for low, high in failed]
+            intervals = [half for pair in halves for half in pair]
+        return True
+
+    def _ask(self, epsilons: set[Fraction]) -> None:
+        """Upper bounds of log delta, so that nothing underflows."""
+        new = sorted(epsilons - self._known.keys())
+        if new:
+            self._known.update(zip(new, map(float, self._composition.log_delta(new)), strict=True))
+
+    def _below(self, low: Fraction, high: Fraction) -> bool:
+        """The chord of delta lies below the tangent of delta_mu at the middle: at both ends."""
+        middle = (low + high) / 2
+        with precision(_BITS):
+            value, slope = gaussian_ball(self._mu, middle)
+            x = ball(middle).exp()
+            ends = ((e, value - slope * (ball(e).exp() - x)) for e in (low, high))
+            return all(bool(arb(self._known[e]).exp() <= tangent) for e, tangent in ends)
+
+
+def tail_holds(rho: Fraction, mu: Fraction, last: Fraction) -> bool:
+    """delta <= delta_mu from `last` on, for a composition whose moments are at most those of a Gaussian with R = 2 rho < mu^2.
+
+    With a = epsilon/mu - mu/2: delta <= exp(-(epsilon - R/2)^2 / (2R)) by Markov, and delta_mu >= phi(a) (a mu - 1) / ((a^2 +
+    1)(a + mu)). The logarithm of their ratio, (epsilon^2/2)(1/R - 1/mu^2) + (R - mu^2)/8 + log of the fraction, rises where
+    epsilon (1/R - 1/mu^2) >= 3 / (epsilon - mu^2/2 - 1); it is enough that it is positive at `last` and rises from there on.
+    """
+    with precision(_BITS):
+        r, m, e = ball(2 * rho), ball(mu), ball(last)
+        a = e / m - m / 2
+        gap = 1 / r - 1 / (m * m)
+        if not (bool(gap > 0) and bool(a * m > 2) and bool(e * gap * (a * m - 1) / m >= 3 / m + 3)):
+            return False
+        fraction_part = (a * m - 1) / ((a * a + 1) * (a + m)) / (2 * arb.pi()).sqrt()
+        return bool(e * e / 2 * gap + (r - m * m) / 8 + fraction_part.log() > 0)
+
+
+def tightest_mu(composition: Composition) -> GaussianDP:
+    """Bounds of the least mu for which it is mu-GDP: about 1e-5 apart for coarse noise, 1e-3 for nearly Gaussian losses."""
+    rho = composition.rho
+    if composition.delta_bounds(math.inf).upper > 0:
+        raise InvalidInputError(
+            "A composition whose loss can be infinite satisfies mu-GDP for no mu. Use delta_bounds instead."
+        )
+    if all(isinstance(m, Gaussian) for m in composition.mechanisms):  # exactly sqrt(2 rho)
+        mu = math.sqrt(2 * rho)
+        return GaussianDP(mu * (1 - 2.0**-50), mu * (1 + 2.0**-50), 0.0)
+    lower, where = _largest_violation(composition)
+    base = max(lower, math.sqrt(2 * float(rho)))
+    known: dict[Fraction, float] = {}
+    for exponent in range(10):
+        mu = Fraction(base) * (1 + _RELATIVE * 4**exponent)
+        if _is_gdp(composition, Fraction(rho), mu, known):
+            return GaussianDP(lower, math.nextafter(float(mu), math.inf), where)
+    raise AccuracyError("No mu could be proved for this composition; its curve is too far from that of a Gaussian.")
+
+
+def _is_gdp(composition: Composition, rho: Fraction, mu: Fraction, known: dict[Fraction, float]) -> bool:
+    last = Fraction(max(1, math.ceil(rho + 4)))
+    while not tail_holds(rho, mu, last):
+        last *= 2
+        if last > _FARTHEST * (1 + rho):
+            return False
+    return _Proof(composition, mu, known).holds(last)
+
+
+def _largest_violation(composition: Composition) -> tuple[float, float]:
+    """The largest mu that some epsilon rules out: mu(epsilon), the solution of delta_mu(epsilon) = delta(epsilon), from lower
+    bounds."""
+    spread = math.sqrt(2 * float(composition.rho))
+    candidates = [spread * u for u in (0, 0.25, 0.5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10)]
+    found = [(_mu_at(composition, e), e) for e in candidates]
+    best = max(found)
+    step = spread / 4
+    for _ in range(18):
+        near = [best[1] - step, best[1] + step]
+        found = [(_mu_at(composition, e), e) for e in near if e >= 0]
+        best = max([best, *found])
+        step /= 1.7
+    mu = best[0] * (1 - 1e-9)
+    while mu > 0 and not violates(composition, Fraction(mu), Fraction(best[1])):
+        mu *= 1 - 1e-6
+    return mu, best[1]
+
+
+def _mu_at(composition: Composition, epsilon: float) -> float:
+    """mu with delta_mu(epsilon) = delta(epsilon), by bisection on logarithms. Heuristic: proved afterwards."""
+    target = composition.log_delta(Fraction(epsilon))
+    return bisect(lambda mu: gaussian_logs(mu, epsilon)[0] - target, 1e-9, 1e6)
+
+
+def bisect(rising: Callable[[float], float], low: float, high: float) -> float:
+    """The root of a rising function between two positive numbers, by bisection of the logarithm."""
+    for _ in range(200):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if rising(middle) > 0 else (middle, high)
+        if high <= low * (1 + 1e-15):
+            break
+    return low
