@@ -562,6 +562,46 @@ def test_the_rounding_term_is_needed_and_enough(tilt: int) -> None:
 
 
 @pytest.mark.parametrize(("mechanism", "copies"), [(DiscreteGaussian(3), 800), (DiscreteGaussian(sigma=0.41), 1500)])
+def _with_errors(kind: str, size: float) -> tuple[Direct, Direct]:
+    """Direct enumeration of a composition, and of the same with values that are wrong by as much as they say they may be."""
+    total = _total(JUMPY)
+    rung = Ladder(total).rung_of(2.0)
+    first, second = halves(list_values(total, rung.tilt) or []) or pytest.fail("too many values")
+    wrong = {
+        "values": replace(first, values=first.values + size, value_error=first.value_error + size),
+        "probabilities": replace(first, weights=first.weights * (1 + size), relative=first.relative + size),
+        "missing": replace(first, weights=first.weights * (1 - size), missing=first.missing + size),
+        "absolute": replace(first, weights=first.weights + size / len(first.weights), absolute=first.absolute + size),
+    }[kind]
+    return Direct(total, rung.payoff, rung.tilt, first, second), Direct(total, rung.payoff, rung.tilt, wrong, second)
+
+
+@pytest.mark.parametrize("kind", ["values", "probabilities", "missing", "absolute"])
+def test_listed_values_may_be_as_wrong_as_they_say(kind: str) -> None:
+    """Theorem 13: errors of the stated size stay inside the bounds, which are not much wider than they need to be."""
+    size, y = 1e-6, threshold(Fraction(2))
+    right, wrong = (d.evaluate([y])[0] for d in _with_errors(kind, size))
+    assert wrong.lower[0] <= right.upper[0]
+    assert right.lower[0] <= wrong.upper[0]
+    assert wrong.upper[0] - wrong.lower[0] <= 60 * size
+
+
+def test_listed_values_that_are_too_small_still_bound_from_above() -> None:
+    total = _total(JUMPY)
+    rung = Ladder(total).rung_of(2.0)
+    first, second = halves(list_values(total, rung.tilt) or []) or pytest.fail("too many values")
+    y = threshold(Fraction(2))
+    right = Direct(total, rung.payoff, rung.tilt, first, second).evaluate([y])[0]
+    for name, change in (
+        ("value_error", {"values": first.values - 1e-6}),
+        ("relative", {"weights": first.weights * (1 - 1e-6)}),
+    ):
+        low = replace(first, **change, **{name: getattr(first, name) + 1e-6})
+        found = Direct(total, rung.payoff, rung.tilt, low, second).evaluate([y])[0]
+        assert right.lower[0] <= found.upper[0]
+        assert found.lower[0] <= right.upper[0]
+
+
 def test_many_copies_whose_errors_add_up(mechanism: Mechanism, copies: int) -> None:
     counts: Counts = {mechanism: copies}
     truth, total = listed(counts), _total(counts)

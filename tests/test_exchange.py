@@ -93,6 +93,8 @@ OBJECTS: dict[str, Any] = {
     "many": 10**15 * DiscreteGaussian(10**9),
     "effort": TEN.within(max_nodes=10**12 + 1),
     "floats": Bounds(-0.0, math.inf),
+    "calibration": exactdp.Calibration(Fraction(3, 2), Fraction(1, 100), TEN),
+    "mu": exactdp.GaussianDP(3.1755346, 3.1755664, 1.5125),
     "subnormal": Bounds(5e-324, sys.float_info.max),
     "nan": Bounds(math.nan, -math.inf),
     "decimals": Bounds(Decimal("-1.50E-400"), Decimal("Infinity")),

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, NoReturn, Union, get_args, get_origin, get_t
 
 import numpy as np
 
+from exactdp.calibration import Calibration
 from exactdp.census.releases import Allocation, Release
 from exactdp.census.savings import Saving
 from exactdp.census.study import Grids, Interval, PairResult, Study
@@ -32,6 +33,7 @@ from exactdp.cross_check import CrossCheck, Opinion
 from exactdp.engine.sieve import Effort
 from exactdp.errors import InvalidInputError
 from exactdp.explain import Explanation
+from exactdp.gdp import GaussianDP
 from exactdp.mechanisms.black_box import ApproximateDP
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
@@ -489,6 +491,8 @@ _KINDS: dict[str, _Kind] = {
         Opinion,
         Comparison,
         Risk,
+        Calibration,
+        GaussianDP,
         Verification,
         Check,
         Release,

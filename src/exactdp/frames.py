@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from exactdp.calibration import Calibration
 from exactdp.census.releases import Allocation, Release
 from exactdp.census.savings import Saving
 from exactdp.census.study import Study
@@ -30,6 +31,7 @@ from exactdp.cross_check import CrossCheck, Opinion
 from exactdp.errors import InvalidInputError, MissingExtraError
 from exactdp.explain import Explanation, power_of_ten
 from exactdp.files import write_bytes, write_text
+from exactdp.gdp import GaussianDP
 from exactdp.numbers import shown
 from exactdp.records import Certificate, Verification
 from exactdp.risk import Risk
@@ -183,6 +185,15 @@ def _risk_table(risk: Risk) -> Table:
     return Table("Risk, certified", ("figure", "lower", "upper", "meaning"), rows)
 
 
+def _calibration_table(found: Calibration) -> Table:
+    rows = [(found.factor, found.step, str(found.composition))]
+    return Table("Least noise, proved", ("factor", "step", "composition"), rows)
+
+
+def _mu_table(found: GaussianDP) -> Table:
+    return Table("Gaussian DP, proved", ("mu at least", "mu at most"), [(found.lower, found.upper)])
+
+
 def _budget_table(budget: Release | Allocation) -> Table:
     title = budget.title if isinstance(budget, Release) else f"Allocation {budget.number}"
     rows = [(level, query, rho) for level, queries in budget.table.items() for query, rho in queries.items()]
@@ -225,6 +236,8 @@ _TABLES: dict[type, Callable[[Any], Table]] = {
     Opinion: _opinion_table,
     Explanation: _explanation_table,
     Risk: _risk_table,
+    Calibration: _calibration_table,
+    GaussianDP: _mu_table,
     Release: _budget_table,
     Allocation: _budget_table,
     Saving: _saving_table,

@@ -82,10 +82,13 @@ class Release:
         """The full path with itself: what the paper advises to tune with."""
         return self.pair(self.full_path, self.full_path)
 
-    def scaled(self, factor: Number) -> Release:
-        """The same design with every noise parameter sigma2 multiplied by `factor`."""
+    def scaled(self, factor: Number, level: str | None = None) -> Release:
+        """The same design with every noise parameter sigma2, or those of one level, multiplied by `factor`."""
         by = positive(factor, "factor")
-        table = {level: {query: rho / by for query, rho in queries.items()} for level, queries in self.table.items()}
+        table = {
+            name: {query: rho / by if level in (None, name) else rho for query, rho in queries.items()}
+            for name, queries in self.table.items()
+        }
         return replace(self, table=table)
 
     def account(

@@ -8,19 +8,17 @@ release satisfies (epsilon, delta), at one grid step less it does not, both by c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from exactdp.calibration import GRID, LARGEST_FACTOR, MeetsEpsilonDelta, Target, least_on_grid
 from exactdp.census.releases import Release
 from exactdp.census.study import make_overall
 from exactdp.composition import Composition
 from exactdp.conversions import gaussian_delta
-from exactdp.errors import AccuracyError
+from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
-
-GRID = 10_000
-LARGEST_FACTOR = 1_000_000
+from exactdp.numbers import shown
 
 
 @dataclass(frozen=True)
@@ -39,31 +37,23 @@ class Saving:
 
 def overall_saving(release: Release, epsilon: Fraction, delta: Fraction) -> Saving:
     """For the whole release, all pairs: the search uses the full path with itself, the proof uses all pairs."""
-    proxy = release.proxy
+    proxy, wanted = release.proxy, MeetsEpsilonDelta(epsilon, delta)
 
     def holds(factor: Fraction) -> bool:
-        if not _meets(proxy.scaled(factor), epsilon, delta):
-            return False
-        return make_overall(release.scaled(factor)).delta(epsilon)[1] <= delta
+        return wanted.holds(proxy.scaled(factor)) and make_overall(release.scaled(factor)).delta(epsilon)[1] <= delta
 
     def fails(factor: Fraction) -> bool:
-        if _misses(proxy.scaled(factor), epsilon, delta):
-            return True
-        return make_overall(release.scaled(factor)).delta(epsilon)[0] > delta
+        return wanted.fails(proxy.scaled(factor)) or make_overall(release.scaled(factor)).delta(epsilon)[0] > delta
 
-    return _least(proxy, epsilon, delta, holds, fails)
+    return Saving(epsilon, delta, least_on_grid(holds, fails, GRID, _gaussian_guess(proxy.mu, epsilon, delta)))
 
 
 def level_saving(release: Release, level: str, epsilon: Fraction, delta: Fraction) -> Saving:
     """For one geographic level of the full path, both paths of a pair, accounted on its own."""
-    part = level_pair(release, level)
-    return _least(
-        part,
-        epsilon,
-        delta,
-        lambda factor: _meets(part.scaled(factor), epsilon, delta),
-        lambda factor: _misses(part.scaled(factor), epsilon, delta),
-    )
+    part, wanted = level_pair(release, level), MeetsEpsilonDelta(epsilon, delta)
+    guess = _gaussian_guess(part.mu, epsilon, delta)
+    factor = least_on_grid(lambda f: wanted.holds(part.scaled(f)), lambda f: wanted.fails(part.scaled(f)), GRID, guess)
+    return Saving(epsilon, delta, factor)
 
 
 def level_pair(release: Release, level: str) -> Composition:
@@ -74,42 +64,25 @@ def level_pair(release: Release, level: str) -> Composition:
     return Composition(counts)
 
 
-def _meets(composition: Composition, epsilon: Fraction, delta: Fraction) -> bool:
-    return bool(composition.delta(epsilon) <= delta)
+def calibrate_release(
+    release: Release, wanted: Target, level: str | None = None, grid: int = GRID
+) -> tuple[Fraction, Release]:
+    """The least factor m / grid on all noise variances of a design, or on those of one level, and the design with it.
 
+    Over all pairs: the full path with itself decides first, all pairs prove. One step less is proved not to meet the target.
+    """
+    if level is not None and level not in release.table:
+        raise InvalidInputError(f"A level of this design is one of {', '.join(release.table)}. Found {shown(level)}.")
 
-def _misses(composition: Composition, epsilon: Fraction, delta: Fraction) -> bool:
-    return bool(composition.delta_bounds(epsilon).lower > delta)
+    def at(factor: Fraction) -> Release:
+        return release.scaled(factor, level)
 
-
-def _least(
-    start: Composition,
-    epsilon: Fraction,
-    delta: Fraction,
-    holds: Callable[[Fraction], bool],
-    fails: Callable[[Fraction], bool],
-) -> Saving:
-    """A factor m / GRID at which `holds`, found near the continuous Gaussian's, while one step below `fails`."""
-    high, move = _gaussian_guess(start.mu, epsilon, delta), 1
-    while not holds(Fraction(high, GRID)):
-        high, move = high + move, 2 * move
-        if high > LARGEST_FACTOR * GRID:
-            raise AccuracyError(
-                f"No factor up to {LARGEST_FACTOR} meets epsilon = {float(epsilon):.6g} at delta = {float(delta):.3g}. "
-                "Ask for a weaker guarantee."
-            )
-    low, move = high - 1, 1
-    while low > 0 and not fails(Fraction(low, GRID)):
-        low, move = max(0, low - move), 2 * move
-    while high - low > 1:
-        middle = (low + high) // 2
-        if holds(Fraction(middle, GRID)):
-            high = middle
-        elif fails(Fraction(middle, GRID)):
-            low = middle
-        else:
-            raise AccuracyError(f"The bounds are too wide to tell whether the factor {middle}/{GRID} suffices.")
-    return Saving(epsilon, delta, Fraction(high, GRID))
+    factor = least_on_grid(
+        lambda f: wanted.holds(at(f).proxy) and wanted.holds(at(f).account()),
+        lambda f: wanted.fails(at(f).proxy) or wanted.fails(at(f).account()),
+        grid,
+    )
+    return factor, at(factor)
 
 
 def _gaussian_guess(mu: float, epsilon: Fraction, delta: Fraction) -> int:

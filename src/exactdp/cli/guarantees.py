@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from exactdp import conversions, guarantees
-from exactdp.calibration import calibrate, least_on_grid, target
+from exactdp.calibration import calibrate, target
+from exactdp.census.savings import calibrate_release
 from exactdp.cli.claims import DeltaOption, MechanismOption, read_composition
 from exactdp.cli.shell import JsonOption, PairOption, ReleaseOption, app, one_of, read_design, show_table
 from exactdp.composition import Composition
@@ -26,6 +27,13 @@ AdvantageOption = Annotated[str | None, typer.Option("--advantage", metavar="NUM
 MuOption = Annotated[str | None, typer.Option("--mu", metavar="NUMBER", help="Gaussian DP with this mu.")]
 PriorOption = Annotated[str, typer.Option("--prior", metavar="NUMBER", help="The attacker's prior probability.")]
 GridOption = Annotated[str, typer.Option("--grid", metavar="N", help="Factors are multiples of 1/N.")]
+PartOption = Annotated[
+    list[str] | None,
+    typer.Option("--part", metavar="SIGMA2[:SENSITIVITY]", help="Scale only these mechanisms; repeatable."),
+]
+LevelOption = Annotated[
+    str | None, typer.Option("--level", metavar="NAME", help="With --design: scale only this level.")
+]
 DesignOption = Annotated[
     str | None, typer.Option("--design", metavar="BUDGET", help="A budget file or a built-in release: over all pairs.")
 ]
@@ -94,6 +102,8 @@ def _calibrate(
     beta: BetaOption = None,
     advantage: AdvantageOption = None,
     mu: MuOption = None,
+    part: PartOption = None,
+    level: LevelOption = None,
     grid: GridOption = "10000",
     as_json: JsonOption = False,
 ) -> None:
@@ -101,13 +111,15 @@ def _calibrate(
     wanted = target(epsilon=epsilon, delta=delta, alpha=alpha, beta=beta, advantage=advantage, mu=mu)
     steps = whole(grid, "--grid", 1)
     if design is None:
-        factor = calibrate(read_composition(mechanism or [], release, pair), wanted, grid=steps).factor
+        composition = read_composition(mechanism or [], release, pair)
+        chosen = None if not part else list(read_composition(part, None, None).mechanisms)
+        factor = calibrate(composition, wanted, chosen, steps).factor
     elif mu is not None:
         raise InvalidInputError(
             "A target mu is for one composition; give --release and --pair, or --mechanism. Found --design."
         )
     else:
-        factor = calibrate_design(design, wanted, steps)
+        factor = calibrate_release(read_design(design), wanted, level, steps)[0]
     result = {"factor": str(factor), "value": float(factor), "grid": f"1/{steps}", "target": dataclasses.asdict(wanted)}  # type: ignore[call-overload]
     if as_json:
         _print_json(result)
@@ -115,21 +127,6 @@ def _calibrate(
     less = float(factor - Fraction(1, steps))
     print(
         f"Every noise variance times {float(factor):g} meets the target; times {less:g} it does not. Both are proved."
-    )
-
-
-def calibrate_design(design: str, wanted: Any, grid: int) -> Fraction:
-    """The least factor for a whole design, all pairs: the full path with itself decides first, all pairs prove."""
-    release = read_design(design)
-    proxy = release.proxy
-
-    def overall(factor: Fraction) -> Any:
-        return release.scaled(factor).account()
-
-    return least_on_grid(
-        lambda f: wanted.holds(proxy.scaled(f)) and wanted.holds(overall(f)),
-        lambda f: wanted.fails(proxy.scaled(f)) or wanted.fails(overall(f)),
-        grid,
     )
 
 
