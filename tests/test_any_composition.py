@@ -561,7 +561,6 @@ def test_the_rounding_term_is_needed_and_enough(tilt: int) -> None:
         assert abs(excess) > 1e-9 * abs(float(sums.value[0]))  # doubles do lose digits here
 
 
-@pytest.mark.parametrize(("mechanism", "copies"), [(DiscreteGaussian(3), 800), (DiscreteGaussian(sigma=0.41), 1500)])
 def _with_errors(kind: str, size: float) -> tuple[Direct, Direct]:
     """Direct enumeration of a composition, and of the same with values that are wrong by as much as they say they may be."""
     total = _total(JUMPY)
@@ -602,6 +601,7 @@ def test_listed_values_that_are_too_small_still_bound_from_above() -> None:
         assert found.lower[0] <= right.upper[0]
 
 
+@pytest.mark.parametrize(("mechanism", "copies"), [(DiscreteGaussian(3), 800), (DiscreteGaussian(sigma=0.41), 1500)])
 def test_many_copies_whose_errors_add_up(mechanism: Mechanism, copies: int) -> None:
     counts: Counts = {mechanism: copies}
     truth, total = listed(counts), _total(counts)

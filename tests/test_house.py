@@ -43,6 +43,7 @@ FLOORS = [
     ["comparison", "risk"],
     ["gdp"],
     ["guarantees", "calibration"],
+    ["interop.names"],
     ["census.spine", "census.releases", "census.budget_design", "census.budget_files"],
     ["census.workers", "census.overall", "census.study", "census.journal"],
     ["census.savings", "census.sweeps", "census.summary", "census.tables", "census"],

@@ -1,7 +1,7 @@
 """Conversions between kinds of guarantees, each with its proof on its safe side (docs/theory/conversions.md).
 
     Renyi DP               rdp_epsilon, rdp_epsilon_simple, rdp_delta, rdp_delta_simple
-    Gaussian DP            gdp_delta, gdp_epsilon, gdp_mu: certified, unlike the estimates gaussian_* of conversions.py
+    Gaussian DP            gdp_delta, gdp_epsilon, gdp_beta, gdp_mu: certified, unlike the estimates gaussian_* of conversions.py
     (epsilon, delta)       fdp_beta: the trade-off curve of a family of pairs;  fdp_delta: back again
 
 Every Renyi order is valid, so the least over the orders given is; balls round the result up. Numbers are read as exact rationals.
@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 
 from flint import arb
+from scipy.special import ndtri_exp
 
 from exactdp.errors import InvalidInputError
 from exactdp.gdp import bisect, gaussian_ball
 from exactdp.mechanisms.theta_ball import ball, fraction, precision
-from exactdp.numbers import Number, positive, rational, shown
+from exactdp.numbers import Number, log_rational, positive, rational, shown
 from exactdp.risk import read_share
 from exactdp.tradeoff import TradeOffCurve
 
@@ -90,6 +91,21 @@ def gdp_epsilon(mu: Number, delta: Number) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if _gdp_holds(m, Fraction(middle), d) else (middle, high)
     return high
+
+
+def gdp_beta(mu: Number, alpha: Number) -> float:
+    """The trade-off curve of mu-GDP at alpha, rounded down: Phi(x - mu) at an x with 1 - Phi(x) >= alpha, which is proved.
+
+    >>> round(gdp_beta(1, "0.05"), 6)
+    0.740489
+    """
+    m, a = positive(mu, "mu"), read_share(alpha, "alpha")
+    x = -float(ndtri_exp(log_rational(a))) if 2 * a < 1 else float(ndtri_exp(log_rational(1 - a)))
+    with precision(_BITS):
+        root = arb(2).sqrt()
+        while not bool((arb(x) / root).erfc() / 2 >= ball(a)):
+            x -= 1e-14 * (1 + abs(x))
+        return max(math.nextafter(float((((ball(m) - arb(x)) / root).erfc() / 2).lower()), 0.0), 0.0)
 
 
 def gdp_mu(epsilon: Number, delta: Number) -> float:

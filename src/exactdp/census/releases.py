@@ -42,6 +42,9 @@ class Allocation:
         counts = Counter(rho for queries in self.table.values() for rho in queries.values())
         return MappingProxyType({DiscreteGaussian(1 / rho): n for rho, n in counts.items()})
 
+    def __reduce__(self) -> tuple[type[Allocation], tuple[object, ...]]:  # without what was computed from it
+        return Allocation, (self.number, self.bypassed, self.table)
+
 
 @dataclass(frozen=True)
 class Release:

@@ -167,7 +167,7 @@ def _conversion(source: str, value: str, asked: str, at: str) -> dict[str, float
         ("rho", "alpha"): {"beta at least": conversions.zcdp_beta},
         ("mu", "delta"): {"epsilon": guarantees.gdp_epsilon},
         ("mu", "epsilon"): {"delta": guarantees.gdp_delta},
-        ("mu", "alpha"): {"beta (estimate)": conversions.gaussian_beta},
+        ("mu", "alpha"): {"beta at least": guarantees.gdp_beta},
     }
     return {name: float(function(value, at)) for name, function in table[source, asked].items()}
 

@@ -1,0 +1,70 @@
+"""Conversions under the names that users of riskcal and AutoDP know, with their order of arguments. All are on the safe side.
+
+beta and Bayes risk are lower bounds, advantage, epsilon and delta upper bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from exactdp.conversions import zcdp_beta, zcdp_delta
+from exactdp.guarantees import fdp_beta, gdp_beta, gdp_delta, rdp_delta, rdp_epsilon
+from exactdp.mechanisms.theta_ball import ball, precision
+from exactdp.numbers import Number, log_rational, rational
+from exactdp.risk import read_share
+
+
+def get_beta_from_gdp(mu: Number, alpha: Number) -> float:
+    """The type II error at alpha under mu-GDP."""
+    return gdp_beta(mu, alpha)
+
+
+def get_advantage_from_gdp(mu: Number) -> float:
+    """The advantage under mu-GDP: delta at epsilon = 0."""
+    return gdp_delta(mu, 0)
+
+
+def get_bayes_risk_from_gdp(mu: Number, prior: Number) -> float:
+    """The least error of an attacker with this prior under mu-GDP: p (1 - delta(log((1 - p)/p)))."""
+    p = read_share(prior, "prior")
+    odds = log_rational((1 - p) / p)
+    return max(float(p) * (1 - gdp_delta(mu, odds - 1e-14 * (1 + abs(odds)))) * (1 - 1e-15) - 1e-16, 0.0)
+
+
+def get_beta_from_adp(epsilon: Number, delta: Number, alpha: Number) -> float:
+    """The type II error at alpha under (epsilon, delta)-DP."""
+    return fdp_beta([(epsilon, delta)], alpha)
+
+
+def get_advantage_from_adp(epsilon: Number, delta: Number) -> float:
+    """The advantage under (epsilon, delta)-DP: (e^epsilon - 1 + 2 delta) / (e^epsilon + 1)."""
+    e, d = rational(epsilon, "epsilon"), rational(delta, "delta")
+    with precision(192):
+        value = (ball(e).expm1() + 2 * ball(d)) / (ball(e).exp() + 1)
+        return min(math.nextafter(float(value.upper()), math.inf), 1.0)
+
+
+def get_beta_from_zcdp(rho: Number, alpha: Number) -> float:
+    """The type II error at alpha under rho-zCDP."""
+    return float(zcdp_beta(rho, alpha))
+
+
+def get_advantage_from_zcdp(rho: Number) -> float:
+    """The advantage that the moments of rho-zCDP allow: delta at epsilon = 0."""
+    return float(zcdp_delta(rho, 0))
+
+
+def rdp_to_approxdp(divergences: Mapping[Number, Number], delta: Number) -> float:
+    """epsilon at delta from Renyi divergences by order."""
+    return rdp_epsilon(divergences, delta)
+
+
+def rdp_to_delta(divergences: Mapping[Number, Number], epsilon: Number) -> float:
+    """delta at epsilon from Renyi divergences by order."""
+    return rdp_delta(divergences, epsilon)
+
+
+def puredp_to_fdp(epsilon: Number, alpha: Number) -> float:
+    """The type II error at alpha under pure epsilon-DP."""
+    return fdp_beta([(epsilon, 0)], alpha)
