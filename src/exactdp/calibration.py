@@ -7,18 +7,20 @@ it fails by certified bounds. That still smaller factors fail as well is not cla
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
-from exactdp.composition import Composition
+from exactdp.composition import Composition, read_epsilon
 from exactdp.errors import AccuracyError, InvalidInputError
-from exactdp.gdp import tightest_mu
+from exactdp.gdp import GaussianDP, tightest_mu
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.loss import Mechanism
-from exactdp.numbers import Number, positive, rational, shown, whole
+from exactdp.numbers import Number, positive, shown, whole
 from exactdp.risk import read_share
 
 GRID = 10_000
@@ -76,12 +78,21 @@ class MeetsMu(Target):
     mu: Fraction
 
     def holds(self, curve: Any) -> bool:
-        """By the proof of `tightest_mu`."""
-        return bool(tightest_mu(curve).upper <= self.mu)
+        """By the proof of `tightest_mu`; for continuous Gaussians mu^2 = 2 rho exactly."""
+        if all(isinstance(m, Gaussian) for m in curve.mechanisms):
+            return bool(2 * curve.rho <= self.mu**2)
+        return bool(_tightest(curve).upper <= self.mu)
 
     def fails(self, curve: Any) -> bool:
         """By one epsilon that violates it."""
-        return bool(tightest_mu(curve).lower >= self.mu)
+        if all(isinstance(m, Gaussian) for m in curve.mechanisms):
+            return bool(2 * curve.rho > self.mu**2)
+        return bool(_tightest(curve).lower >= self.mu)
+
+
+@lru_cache(maxsize=4)
+def _tightest(composition: Composition) -> GaussianDP:
+    return tightest_mu(composition)
 
 
 def target(
@@ -95,7 +106,7 @@ def target(
     """The one target that is given: epsilon and delta, alpha and beta, an advantage, or a mu."""
     given = [name for name, value in locals().items() if value is not None]
     if given == ["epsilon", "delta"]:
-        return MeetsEpsilonDelta(rational(epsilon, "epsilon"), read_share(delta, "delta"))
+        return MeetsEpsilonDelta(_finite(read_epsilon(epsilon), epsilon), read_share(delta, "delta"))
     if given == ["alpha", "beta"]:
         return MeetsTradeOff(read_share(alpha, "alpha"), read_share(beta, "beta"))
     if given == ["advantage"]:
@@ -107,9 +118,18 @@ def target(
     )
 
 
+def _finite(value: Fraction | float, shown_as: object) -> Fraction:
+    if isinstance(value, float):
+        raise InvalidInputError(f"epsilon must be a finite number. Found {shown(shown_as)}.")
+    return value
+
+
 @dataclass(frozen=True)
 class Calibration:
-    """The least factor on the grid: there the target holds, one step below it fails, both proved."""
+    """The least factor on the grid: there the target holds, one step below it fails, both proved.
+
+    Where one step below is outside the range of a noise parameter, that noise is not allowed at all.
+    """
 
     factor: Fraction
     step: Fraction
@@ -117,23 +137,44 @@ class Calibration:
 
 
 def calibrate(
-    composition: Composition, wanted: Target, part: Collection[Mechanism] | None = None, grid: int = GRID
+    composition: Composition, wanted: Target, part: Mechanism | Collection[Mechanism] | None = None, grid: int = GRID
 ) -> Calibration:
     """The least factor m / grid on the sigma2 of all Gaussian noise, or of the mechanisms in `part`, that meets the target."""
-    chosen = set(composition.mechanisms if part is None else part)
+    steps = whole(grid, "grid", 1)
+    chosen = set(composition.mechanisms if part is None else [part] if isinstance(part, Mechanism) else part)
     missing = chosen - set(composition.mechanisms)
     if missing or not chosen:
         found = shown(next(iter(missing))) if missing else "an empty part"
         raise InvalidInputError(f"The part to be scaled must consist of mechanisms of the composition. Found {found}.")
+    for mechanism in chosen:
+        scaled(mechanism, Fraction(1))  # refuses what cannot be scaled
 
     def at(factor: Fraction) -> Composition:
-        counts = {scaled(m, factor) if m in chosen else m: 0 for m in composition.mechanisms}
+        counts: Counter[Mechanism] = Counter()
         for m, n in composition.mechanisms.items():
             counts[scaled(m, factor) if m in chosen else m] += n
-        return Composition(counts)
+        return Composition(counts, composition.effort)
 
-    factor = least_on_grid(lambda f: wanted.holds(at(f)), lambda f: wanted.fails(at(f)), whole(grid, "grid", 1))
-    return Calibration(factor, Fraction(1, grid), at(factor))
+    factor = least_on_grid(*_questions(wanted, at), steps)
+    return Calibration(factor, Fraction(1, steps), at(factor))
+
+
+def _questions(
+    wanted: Target, at: Callable[[Fraction], Composition]
+) -> tuple[Callable[[Fraction], bool], Callable[[Fraction], bool]]:
+    """Whether a factor suffices, and whether it does not; noise outside its range is too little."""
+
+    def asked(proof: Callable[[Any], bool], otherwise: bool) -> Callable[[Fraction], bool]:
+        def answer(factor: Fraction) -> bool:
+            try:
+                composition = at(factor)
+            except InvalidInputError:
+                return otherwise
+            return proof(composition)
+
+        return answer
+
+    return asked(wanted.holds, False), asked(wanted.fails, True)
 
 
 def scaled(mechanism: Mechanism, factor: Fraction) -> Mechanism:
@@ -147,12 +188,14 @@ def scaled(mechanism: Mechanism, factor: Fraction) -> Mechanism:
 
 def calibrate_sigma2(count: int, wanted: Target, sensitivity: int = 1, grid: int = 1000) -> Calibration:
     """The least sigma2 = m / grid for which `count` discrete Gaussians meet the target; `factor` is that sigma2."""
+    copies, steps = whole(count, "count", 1), whole(grid, "grid", 1)
+    DiscreteGaussian(10**6, sensitivity)  # refuses a wrong sensitivity
 
     def at(sigma2: Fraction) -> Composition:
-        return Composition({DiscreteGaussian(sigma2, sensitivity): whole(count, "count", 1)})
+        return Composition({DiscreteGaussian(sigma2, sensitivity): copies})
 
-    sigma2 = least_on_grid(lambda s: wanted.holds(at(s)), lambda s: wanted.fails(at(s)), whole(grid, "grid", 1))
-    return Calibration(sigma2, Fraction(1, grid), at(sigma2))
+    sigma2 = least_on_grid(*_questions(wanted, at), steps)
+    return Calibration(sigma2, Fraction(1, steps), at(sigma2))
 
 
 def least_on_grid(
@@ -160,38 +203,23 @@ def least_on_grid(
 ) -> Fraction:
     """m / grid at which `holds`, while one step below `fails`; searched from `guess`, or from 1."""
     high, move = grid if guess is None else guess, 1
-    while not _holds(holds, high, grid):
+    while not holds(Fraction(high, grid)):
         high, move = high + move, 2 * move
         if high > LARGEST_FACTOR * grid:
             raise AccuracyError(f"No value up to {LARGEST_FACTOR} meets the target. Ask for a weaker guarantee.")
     low, move = high - 1, 1
-    while low > 0 and not _fails(fails, low, grid):
-        if _holds(holds, low, grid):
+    while low > 0 and not fails(Fraction(low, grid)):
+        if holds(Fraction(low, grid)):
             high = low
         low, move = max(0, low - move), 2 * move
     while high - low > 1:
         middle = (low + high) // 2
-        if _holds(holds, middle, grid):
+        if holds(Fraction(middle, grid)):
             high = middle
-        elif _fails(fails, middle, grid):
+        elif fails(Fraction(middle, grid)):
             low = middle
         else:
             raise AccuracyError(
                 f"The bounds are too wide to tell whether {middle}/{grid} suffices. Choose a coarser grid."
             )
     return Fraction(high, grid)
-
-
-def _holds(holds: Callable[[Fraction], bool], m: int, grid: int) -> bool:
-    """Outside the range of a parameter, too little noise: it does not hold."""
-    try:
-        return holds(Fraction(m, grid))
-    except InvalidInputError:
-        return False
-
-
-def _fails(fails: Callable[[Fraction], bool], m: int, grid: int) -> bool:
-    try:
-        return fails(Fraction(m, grid))
-    except InvalidInputError:
-        return True

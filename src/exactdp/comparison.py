@@ -57,6 +57,10 @@ class Comparison:
     @property
     def statement(self) -> str:
         """One plain sentence about the shortcut."""
+        if not math.isfinite(self.gaussian) or not math.isfinite(self.exact[1]):
+            return "There is no Gaussian shortcut to compare with."
+        if self.exact[1] < 1e-300:
+            return "The values are below the range of doubles; compare log_delta instead."
         off = abs(self.gaussian - self.exact[1]) / abs(self.exact[1]) if self.exact[1] else math.inf
         if self.shortcut_understates:
             return f"ALARM: the Gaussian shortcut understates {self.quantity}, by {off:.2g} of it."

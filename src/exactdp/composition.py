@@ -17,7 +17,7 @@ import numpy as np
 from exactdp import certified
 from exactdp.answers import Answers, answers_for
 from exactdp.cross_check import CrossCheck
-from exactdp.engine.bracket import Bracket
+from exactdp.engine.bracket import Bracket, Point
 from exactdp.engine.contours import Contours
 from exactdp.engine.sieve import Effort
 from exactdp.errors import AccuracyWarning, InvalidInputError
@@ -116,6 +116,11 @@ class Composition:
             effort = own if max_nodes is None else Effort(min(own.terms, effort.terms), min(own.looks, effort.looks))
         return Composition(self._counts, effort)
 
+    @property
+    def effort(self) -> Effort:
+        """The work limit (see `within`)."""
+        return self._effort
+
     @cached_property
     def _answers(self) -> Answers:
         return answers_for(self._counts, self._effort)
@@ -150,6 +155,11 @@ class Composition:
                 epsilon, lambda e, d: certified.delta_decimals(self._contours, e, d), read_epsilon, digits
             )
         return each_of_list(epsilon, self._delta_floats, read_epsilon)
+
+    def point(self, epsilons: list[Fraction]) -> Point:
+        """delta and 1 - delta at each epsilon, each certified in relative terms however small (for programs; see
+        engine/bracket.py)."""
+        return self._answers.point(epsilons)
 
     def log_delta(self, epsilon: Any) -> Any:
         """Natural logarithm of the upper bound of delta(epsilon), also where delta is below the double range."""

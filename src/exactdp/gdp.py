@@ -52,15 +52,17 @@ def gaussian_ball(mu: Fraction, epsilon: Fraction) -> tuple[arb, arb]:
 
 def violates(composition: Composition, mu: Fraction, epsilon: Fraction) -> bool:
     """Proved: delta(epsilon) > delta_mu(epsilon)."""
-    low = composition.delta_bounds(epsilon).lower
-    with precision(_BITS):
-        return bool(gaussian_ball(mu, epsilon)[0] < ball(Fraction(float(low))))
+    point = composition.point([epsilon])
+    with precision(_BITS + int(mu**2)):
+        delta = gaussian_ball(mu, epsilon)[0]
+        low, high = float(point.delta.log_lower()[0]), float(point.rest.log_upper()[0])
+        return (low > -math.inf and bool(delta < arb(low).exp())) or bool(1 - delta > arb(high).exp())
 
 
 class _Proof:
     """That a composition is mu-GDP, or not proved."""
 
-    def __init__(self, composition: Composition, mu: Fraction, known: dict[Fraction, float]) -> None:
+    def __init__(self, composition: Composition, mu: Fraction, known: dict[Fraction, tuple[float, float]]) -> None:
         self._composition, self._mu, self._known = composition, mu, known
 
     def holds(self, last: Fraction) -> bool:
@@ -78,19 +80,25 @@ class _Proof:
         return True
 
     def _ask(self, epsilons: set[Fraction]) -> None:
-        """Upper bounds of log delta, so that nothing underflows."""
+        """Bounds of log delta from above and of log(1 - delta) from below, so that nothing underflows or rounds to 1."""
         new = sorted(epsilons - self._known.keys())
         if new:
-            self._known.update(zip(new, map(float, self._composition.log_delta(new)), strict=True))
+            point = self._composition.point(new)
+            ends = zip(point.delta.log_upper().tolist(), point.rest.log_lower().tolist(), strict=True)
+            self._known.update(zip(new, ends, strict=True))
 
     def _below(self, low: Fraction, high: Fraction) -> bool:
-        """The chord of delta lies below the tangent of delta_mu at the middle: at both ends."""
+        """The chord of delta lies below the tangent of delta_mu at the middle: at both ends, by delta or by 1 - delta."""
         middle = (low + high) / 2
-        with precision(_BITS):
+        with precision(_BITS + int(self._mu**2)):
             value, slope = gaussian_ball(self._mu, middle)
             x = ball(middle).exp()
-            ends = ((e, value - slope * (ball(e).exp() - x)) for e in (low, high))
-            return all(bool(arb(self._known[e]).exp() <= tangent) for e, tangent in ends)
+            for e in (low, high):
+                tangent = value - slope * (ball(e).exp() - x)
+                log_delta, log_rest = self._known[e]
+                if not (bool(arb(log_delta).exp() <= tangent) or bool(1 - tangent <= arb(log_rest).exp())):
+                    return False
+        return True
 
 
 def tail_holds(rho: Fraction, mu: Fraction, last: Fraction) -> bool:
@@ -120,17 +128,25 @@ def tightest_mu(composition: Composition) -> GaussianDP:
     if all(isinstance(m, Gaussian) for m in composition.mechanisms):  # exactly sqrt(2 rho)
         mu = math.sqrt(2 * rho)
         return GaussianDP(mu * (1 - 2.0**-50), mu * (1 + 2.0**-50), 0.0)
+    if rho == 0:
+        return GaussianDP(0.0, math.ulp(0.0), 0.0)
     lower, where = _largest_violation(composition)
-    base = max(lower, math.sqrt(2 * float(rho)))
-    known: dict[Fraction, float] = {}
+    end = float(composition.epsilon_bounds(0).upper)
+    base = lower if math.isfinite(end) else max(lower, math.sqrt(2 * float(rho)))
+    known: dict[Fraction, tuple[float, float]] = {}
     for exponent in range(10):
         mu = Fraction(base) * (1 + _RELATIVE * 4**exponent)
-        if _is_gdp(composition, Fraction(rho), mu, known):
+        if _is_gdp(composition, Fraction(rho), mu, end, known):
             return GaussianDP(lower, math.nextafter(float(mu), math.inf), where)
     raise AccuracyError("No mu could be proved for this composition; its curve is too far from that of a Gaussian.")
 
 
-def _is_gdp(composition: Composition, rho: Fraction, mu: Fraction, known: dict[Fraction, float]) -> bool:
+def _is_gdp(
+    composition: Composition, rho: Fraction, mu: Fraction, end: float, known: dict[Fraction, tuple[float, float]]
+) -> bool:
+    """The proof up to where the tail bound decides, or up to the greatest loss, from which on delta is 0."""
+    if math.isfinite(end):
+        return _Proof(composition, mu, known).holds(Fraction(end))
     last = Fraction(max(1, math.ceil(rho + 4)))
     while not tail_holds(rho, mu, last):
         last *= 2
@@ -142,26 +158,31 @@ def _is_gdp(composition: Composition, rho: Fraction, mu: Fraction, known: dict[F
 def _largest_violation(composition: Composition) -> tuple[float, float]:
     """The largest mu that some epsilon rules out: mu(epsilon), the solution of delta_mu(epsilon) = delta(epsilon), from lower
     bounds."""
-    spread = math.sqrt(2 * float(composition.rho))
-    candidates = [spread * u for u in (0, 0.25, 0.5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10)]
-    found = [(_mu_at(composition, e), e) for e in candidates]
-    best = max(found)
+    rho, spread = float(composition.rho), math.sqrt(2 * float(composition.rho))
+    steps = (0, 0.25, 0.5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10)
+    candidates = [spread * u for u in steps] + [max(rho + spread * (u - 2), 0.0) for u in steps]
+    best = max((_mu_at(composition, e), e) for e in candidates)
     step = spread / 4
     for _ in range(18):
-        near = [best[1] - step, best[1] + step]
-        found = [(_mu_at(composition, e), e) for e in near if e >= 0]
-        best = max([best, *found])
+        near = [(_mu_at(composition, e), e) for e in (best[1] - step, best[1] + step) if e >= 0]
+        best = max([best, *near])
         step /= 1.7
-    mu = best[0] * (1 - 1e-9)
-    while mu > 0 and not violates(composition, Fraction(mu), Fraction(best[1])):
-        mu *= 1 - 1e-6
-    return mu, best[1]
+    mu, back = best[0], 1e-9
+    while mu > 1e-300 and not violates(composition, Fraction(mu), Fraction(best[1])):
+        mu, back = mu * (1 - min(back, 0.5)), 4 * back
+    return (mu, best[1]) if mu > 1e-300 else (0.0, best[1])
 
 
 def _mu_at(composition: Composition, epsilon: float) -> float:
-    """mu with delta_mu(epsilon) = delta(epsilon), by bisection on logarithms. Heuristic: proved afterwards."""
-    target = composition.log_delta(Fraction(epsilon))
-    return bisect(lambda mu: gaussian_logs(mu, epsilon)[0] - target, 1e-9, 1e6)
+    """mu with delta_mu(epsilon) = delta(epsilon), by bisection on logarithms; 0 where delta is too near 1 to tell. Heuristic:
+    proved afterwards."""
+    point = composition.point([Fraction(epsilon)])
+    log_delta, log_rest = float(point.delta.log_upper()[0]), float(point.rest.log_lower()[0])
+    if not (log_delta > -1e6 and log_rest > -1e6):
+        return 0.0
+    if log_delta < -0.7:
+        return bisect(lambda mu: gaussian_logs(mu, epsilon)[0] - log_delta, 1e-9, 1e6)
+    return bisect(lambda mu: log_rest - gaussian_logs(mu, epsilon)[1], 1e-9, 1e6)
 
 
 def bisect(rising: Callable[[float], float], low: float, high: float) -> float:

@@ -18,12 +18,14 @@ from scipy.special import ndtri_exp
 
 from exactdp.errors import InvalidInputError
 from exactdp.gdp import bisect, gaussian_ball
-from exactdp.mechanisms.theta_ball import ball, fraction, precision
+from exactdp.mechanisms.theta_ball import ball, precision
 from exactdp.numbers import Number, log_rational, positive, rational, shown
 from exactdp.risk import read_share
 from exactdp.tradeoff import TradeOffCurve
 
 _BITS = 192
+_SMALLEST_MU = 1e-250
+_LARGEST_MU = 10**6
 
 
 def rdp_epsilon(divergences: Mapping[Number, Number], delta: Number) -> float:
@@ -72,16 +74,33 @@ def _least(divergences: Mapping[Number, Number], value: Callable[[arb, arb], arb
     return best
 
 
+def _bits(mu: Fraction, epsilon: Fraction) -> int:
+    """Working precision at which delta_mu(epsilon) keeps its digits: large epsilon and small mu cancel."""
+    return (
+        _BITS
+        + 4 * abs(int(epsilon)).bit_length()
+        + 64
+        + 4 * max(0, mu.denominator.bit_length() - mu.numerator.bit_length())
+    )
+
+
+def _mu(value: Number) -> Fraction:
+    result = positive(value, "mu")
+    if result > _LARGEST_MU:
+        raise InvalidInputError(f"mu must be at most {_LARGEST_MU} (more protects nothing). Found {shown(value)}.")
+    return result
+
+
 def gdp_delta(mu: Number, epsilon: Number) -> float:
     """delta at epsilon under mu-GDP, rounded up."""
-    m, e = positive(mu, "mu"), rational(epsilon, "epsilon")
-    with precision(_BITS + 4 * abs(int(e)).bit_length() + 64):
+    m, e = _mu(mu), rational(epsilon, "epsilon")
+    with precision(_bits(m, e)):
         return min(math.nextafter(float(gaussian_ball(m, e)[0].upper()), math.inf), 1.0)
 
 
 def gdp_epsilon(mu: Number, delta: Number) -> float:
     """epsilon at delta under mu-GDP, rounded up: proved at the double returned."""
-    m, d = positive(mu, "mu"), read_share(delta, "delta")
+    m, d = _mu(mu), read_share(delta, "delta")
     low, high = -1.0, 1.0
     while not _gdp_holds(m, Fraction(high), d):
         low, high = high, 2 * high + float(m) ** 2
@@ -99,12 +118,15 @@ def gdp_beta(mu: Number, alpha: Number) -> float:
     >>> round(gdp_beta(1, "0.05"), 6)
     0.740489
     """
-    m, a = positive(mu, "mu"), read_share(alpha, "alpha")
-    x = -float(ndtri_exp(log_rational(a))) if 2 * a < 1 else float(ndtri_exp(log_rational(1 - a)))
+    m, a = _mu(mu), read_share(alpha, "alpha")
+    small = 2 * a < 1
+    x = -float(ndtri_exp(log_rational(a))) if small else float(ndtri_exp(log_rational(1 - a)))
+    step = 1e-15 * (1 + abs(x))
     with precision(_BITS):
         root = arb(2).sqrt()
-        while not bool((arb(x) / root).erfc() / 2 >= ball(a)):
-            x -= 1e-14 * (1 + abs(x))
+        # 1 - Phi(x) >= alpha, or Phi(x) <= 1 - alpha where that is the smaller number
+        while not bool((arb(x) / root).erfc() / 2 >= ball(a) if small else (-arb(x) / root).erfc() / 2 <= ball(1 - a)):
+            x, step = x - step, 2 * step
         return max(math.nextafter(float((((ball(m) - arb(x)) / root).erfc() / 2).lower()), 0.0), 0.0)
 
 
@@ -115,19 +137,20 @@ def gdp_mu(epsilon: Number, delta: Number) -> float:
     0.268051
     """
     e, d = rational(epsilon, "epsilon"), read_share(delta, "delta")
-
-    def excess(mu: float) -> float:
-        with precision(_BITS):
-            return float((gaussian_ball(Fraction(mu), e)[0] - ball(d)).mid())
-
-    mu = bisect(excess, 1e-9, 1e6) * (1 - 1e-13)
+    if not _gdp_holds(Fraction(_SMALLEST_MU), e, d):
+        raise InvalidInputError(
+            f"No mu above {_SMALLEST_MU} gives this guarantee; ask for a larger epsilon or delta. "
+            f"Found epsilon = {shown(epsilon)}, delta = {shown(delta)}."
+        )
+    mu = bisect(lambda m: -1.0 if _gdp_holds(Fraction(m), e, d) else 1.0, _SMALLEST_MU, float(_LARGEST_MU))
+    step = 1e-15
     while not _gdp_holds(Fraction(mu), e, d):
-        mu *= 1 - 1e-12
+        mu, step = mu * (1 - step), min(2 * step, 0.5)
     return mu
 
 
 def _gdp_holds(mu: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
-    with precision(_BITS + 4 * abs(int(epsilon)).bit_length() + 64):
+    with precision(_bits(mu, epsilon)):
         return bool(gaussian_ball(mu, epsilon)[0] <= ball(delta))
 
 
@@ -143,20 +166,33 @@ def fdp_beta(pairs: Iterable[tuple[Number, Number]], alpha: Number) -> float:
     a = rational(alpha, "alpha")
     if not 0 <= a <= 1:
         raise InvalidInputError(f"alpha must be between 0 and 1. Found {shown(alpha)}.")
-    best = Fraction(0)
-    with precision(_BITS):
-        for epsilon, delta in pairs:
-            e, d = ball(rational(epsilon, "epsilon")), ball(rational(delta, "delta"))
-            for line in (1 - d - e.exp() * ball(a), (-e).exp() * (1 - d - ball(a))):
-                best = max(best, fraction(line.lower()))
-    below = float(best)
-    return below if Fraction(below) <= best else math.nextafter(below, 0.0)
+    best = 0.0
+    for epsilon, delta in pairs:
+        e, d = rational(epsilon, "epsilon"), rational(delta, "delta")
+        if not 0 <= d <= 1:
+            raise InvalidInputError(f"delta must be between 0 and 1. Found {shown(delta)}.")
+        with precision(_BITS):
+            x = ball(min(max(e, Fraction(-(10**6))), Fraction(10**6)))  # farther out the lines are worth nothing
+            lines = [1 - ball(d) - x.exp() * ball(a)] if abs(e) < 10**6 or not a else []
+            lines.append((-x).exp() * (1 - ball(d) - ball(a)) if e < 10**6 else arb(0))
+            for line in lines:
+                if bool(line > 0):
+                    best = max(best, _down(line))
+    return best
+
+
+def _down(value: arb) -> float:
+    """A double at most the ball's lower end, which is positive; exact where that is a double."""
+    below = float(value.lower())
+    return below if bool(arb(below) <= value) else math.nextafter(below, 0.0)
 
 
 def fdp_delta(curve: TradeOffCurve, epsilon: Number) -> float:
-    """delta at epsilon of the trade-off curve through the points of `curve`, rounded up: the largest 1 - beta - e^epsilon alpha.
+    """delta at epsilon of the polygon through the points of `curve`, rounded up: the largest 1 - beta - e^epsilon alpha.
 
-    Where the points lie on or below the true curve, as those of `tradeoff()` do, this is an upper bound of the true delta.
+    It is the delta of that polygon. It bounds the delta of another curve from above where the whole polygon lies on or below that
+    curve; the points of `tradeoff()` lie on it, so their polygon does not, unless it has every vertex. For a composition use
+    `delta`.
     """
     e = rational(epsilon, "epsilon")
     best = 0.0

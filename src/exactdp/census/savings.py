@@ -77,11 +77,23 @@ def calibrate_release(
     def at(factor: Fraction) -> Release:
         return release.scaled(factor, level)
 
-    factor = least_on_grid(
-        lambda f: wanted.holds(at(f).proxy) and wanted.holds(at(f).account()),
-        lambda f: wanted.fails(at(f).proxy) or wanted.fails(at(f).account()),
-        grid,
-    )
+    def holds(factor: Fraction) -> bool:
+        try:
+            design = at(factor)
+            proxy, study = design.proxy, design.account()
+        except InvalidInputError:  # a noise parameter outside its range: too little noise
+            return False
+        return wanted.holds(proxy) and wanted.holds(study)
+
+    def fails(factor: Fraction) -> bool:
+        try:
+            design = at(factor)
+            proxy, study = design.proxy, design.account()
+        except InvalidInputError:
+            return True
+        return wanted.fails(proxy) or wanted.fails(study)
+
+    factor = least_on_grid(holds, fails, grid)
     return factor, at(factor)
 
 

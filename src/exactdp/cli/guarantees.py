@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -40,7 +41,31 @@ DesignOption = Annotated[
 
 
 def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=1, default=str))
+    print(json.dumps(_plain(value), indent=1, default=str))
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity: such numbers become texts."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _exact(value: Fraction) -> str:
+    """A fraction as a decimal where that is short, else as a fraction."""
+    text = f"{float(value):.12g}"
+    return text if Fraction(text) == value else str(value)
+
+
+def _one_source(mechanism: list[str] | None, release: str | None, pair: str | None, design: str | None) -> None:
+    """A design or a composition, not both."""
+    other = mechanism[0] if mechanism else release or pair
+    if design and other:
+        raise InvalidInputError(
+            f"Give --design, or --mechanism, or --release with --pair, not several. Found {design} and {other}."
+        )
 
 
 @app.command("compare")
@@ -81,6 +106,7 @@ def _risk(
     as_json: JsonOption = False,
 ) -> None:
     """Advantage, power, Bayes risk, posterior and odds, each certified from the exact curve."""
+    _one_source(mechanism, release, pair, design)
     shares = [read_share(v, n) for v, n in ((alpha, "alpha"), (prior, "prior"), (delta, "delta"))]
     curve: Any = read_design(design).account() if design else read_composition(mechanism or [], release, pair)
     found = risk_of(curve, *shares)
@@ -108,6 +134,7 @@ def _calibrate(
     as_json: JsonOption = False,
 ) -> None:
     """The least factor on all noise variances that meets a target; one grid step less is proved too little."""
+    _one_source(mechanism, release, pair, design)
     wanted = target(epsilon=epsilon, delta=delta, alpha=alpha, beta=beta, advantage=advantage, mu=mu)
     steps = whole(grid, "--grid", 1)
     if design is None:
@@ -124,9 +151,9 @@ def _calibrate(
     if as_json:
         _print_json(result)
         return
-    less = float(factor - Fraction(1, steps))
+    less = factor - Fraction(1, steps)
     print(
-        f"Every noise variance times {float(factor):g} meets the target; times {less:g} it does not. Both are proved."
+        f"Every noise variance times {_exact(factor)} meets the target; times {_exact(less)} it does not. Both are proved."
     )
 
 
@@ -141,7 +168,7 @@ def _convert(
 ) -> None:
     """zCDP or Gaussian DP to delta at an epsilon, epsilon at a delta, beta at an alpha; (epsilon, delta) to mu."""
     if rho is None and mu is None:
-        if epsilon is None or delta is None:
+        if epsilon is None or delta is None or alpha is not None:
             raise InvalidInputError(
                 "Give --rho or --mu with one of --epsilon, --delta, --alpha; or --epsilon and --delta. Found neither."
             )
