@@ -189,7 +189,12 @@ def test_interrupted_and_resumed(budget: Path, tmp_path: Path) -> None:
         "-o",
         str(folder),
     ]
-    with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+
+    def listen() -> None:  # a shell in the background ignores Ctrl-C for all its children
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*COMMAND, *arguments], **pipes, preexec_fn=listen) as process:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not list(folder.rglob("progress-*.jsonl")):
             time.sleep(0.05)
