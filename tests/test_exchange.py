@@ -38,7 +38,7 @@ from exactdp import (
 from exactdp.census.releases import Release
 from exactdp.census.savings import Saving
 from exactdp.census.study import Grids, make_study
-from exactdp.comparison import Comparison, compare_at_delta, compare_at_epsilon
+from exactdp.comparison import Comparison
 from exactdp.cross_check import CrossCheck, Opinion
 from exactdp.errors import MissingExtraError
 from exactdp.exchange import from_json, to_json
@@ -110,8 +110,8 @@ OBJECTS: dict[str, Any] = {
     "curve": TEN.tradeoff(9),
     "cross_check": TEN.cross_check(3),
     "opinion": Opinion(EVIL, -math.inf, -0.0, 1e-9),
-    "comparison": compare_at_delta(TEN, Fraction(1, 10**10)),
-    "infinite comparison": compare_at_epsilon(MIXED, Fraction(1)),
+    "comparison": TEN.compare(delta=Fraction(1, 10**10)),
+    "infinite comparison": MIXED.compare(epsilon=Fraction(1)),
     "risk": risk_of(TEN, Fraction(1, 20), Fraction(1, 2), Fraction(1, 10**6)),
     "saving": Saving(Fraction(5), Fraction(1, 10**400), Fraction(1, 3)),
     "design": DESIGN,

@@ -85,31 +85,19 @@ class Comparison:
         )
 
 
-def compare_at_delta(composition: Composition, delta: Fraction) -> Comparison:
-    """epsilon at one delta, 0 < delta < 1."""
-    rho, mu = composition.rho, composition.mu
-    bounds = composition.epsilon_bounds(delta)
-    known = rho != math.inf
-    return Comparison(
-        "delta",
-        delta,
-        (float(bounds.lower), float(bounds.upper)),
-        gaussian_epsilon(mu, delta) if known else math.inf,
-        zcdp_epsilon_simple(Fraction(rho), delta) if known else math.inf,
-        zcdp_epsilon(Fraction(rho), delta) if known else math.inf,
-    )
+_OTHERS = {
+    "delta": (gaussian_epsilon, zcdp_epsilon_simple, zcdp_epsilon, math.inf),
+    "epsilon": (gaussian_delta, zcdp_delta_simple, zcdp_delta, 1.0),
+}
+"""By what is given: the shortcut, zCDP simple and optimal, and what they say where there is no rho."""
 
 
-def compare_at_epsilon(composition: Composition, epsilon: Fraction) -> Comparison:
-    """delta at one epsilon."""
-    rho, mu = composition.rho, composition.mu
-    bounds = composition.delta_bounds(epsilon)
-    known = rho != math.inf
-    return Comparison(
-        "epsilon",
-        epsilon,
-        (float(bounds.lower), float(bounds.upper)),
-        gaussian_delta(mu, epsilon) if known else 1.0,
-        zcdp_delta_simple(Fraction(rho), epsilon) if known else 1.0,
-        zcdp_delta(Fraction(rho), epsilon) if known else 1.0,
-    )
+def compare_at(composition: Composition, given: str, value: Fraction) -> Comparison:
+    """epsilon at one delta, or delta at one epsilon."""
+    rho = composition.rho
+    bounds = composition.epsilon_bounds(value) if given == "delta" else composition.delta_bounds(value)
+    shortcut, simple, optimal, unknown = _OTHERS[given]
+    others = (unknown, unknown, unknown)
+    if rho != math.inf:
+        others = (shortcut(composition.mu, value), simple(Fraction(rho), value), optimal(Fraction(rho), value))
+    return Comparison(given, value, (float(bounds.lower), float(bounds.upper)), *map(float, others))

@@ -215,13 +215,13 @@ class Composition:
 
     def compare(self, delta: Number | None = None, epsilon: Number | None = None) -> Comparison:
         """Exact, Gaussian shortcut and zCDP side by side, at one delta or one epsilon; says where the shortcut errs."""
-        from exactdp.comparison import compare_at_delta, compare_at_epsilon
+        from exactdp.comparison import compare_at
 
         if (delta is None) == (epsilon is None):
             raise InvalidInputError(f"Give delta or epsilon. Found delta = {shown(delta)}, epsilon = {shown(epsilon)}.")
         if delta is not None:
-            return compare_at_delta(self, read_delta(delta))
-        return compare_at_epsilon(self, rational(epsilon, "epsilon"))
+            return compare_at(self, "delta", read_delta(delta))
+        return compare_at(self, "epsilon", rational(epsilon, "epsilon"))
 
     def risk(self, alpha: Number = "0.05", prior: Number = "1/2", delta: Number = "1e-10") -> Risk:
         """Advantage, power at alpha, Bayes risk and posterior for a prior, odds multiplier at delta: certified, in words."""

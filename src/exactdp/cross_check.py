@@ -37,10 +37,10 @@ class CrossCheck:
     @property
     def agree(self) -> bool:
         """Whether all bounds have a point in common."""
-        return max(o.log_lower for o in self.opinions) <= min(o.log_upper for o in self.opinions)
+        return not self.opinions or max(o.log_lower for o in self.opinions) <= min(o.log_upper for o in self.opinions)
 
     def __str__(self) -> str:
-        width = max(len(o.method) for o in self.opinions)
+        width = max((len(o.method) for o in self.opinions), default=0)
         lines = [f"delta({self.epsilon}) by every method that applies"]
         for o in self.opinions:
             apart = math.expm1(min(o.log_upper - o.log_lower, 700.0)) if o.log_lower > -math.inf else math.inf

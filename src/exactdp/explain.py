@@ -52,8 +52,9 @@ class Explanation:
             "within the work limit; raise it with within(max_nodes=...) or within(max_seconds=...)."
         )
 
-    def __str__(self) -> str:
-        rows = [
+    def items(self) -> list[tuple[str, str]]:
+        """Names and texts of everything there is to say."""
+        return [
             ("mechanisms", f"{self.mechanisms} in {self.groups} groups"),
             ("method", self.method),
             ("summed", self.quantity),
@@ -64,6 +65,9 @@ class Explanation:
             ("relative width", f"{self.relative_width:.1e}"),
             ("in short", self.statement),
         ]
+
+    def __str__(self) -> str:
+        rows = self.items()
         width = max(len(name) for name, _ in rows)
         lines = [f"delta({_short(self.epsilon)})"] + [f"  {name:<{width}}  {text}" for name, text in rows]
         return "\n".join(lines)

@@ -29,7 +29,7 @@ from exactdp.comparison import Comparison
 from exactdp.composition import Bounds, Composition
 from exactdp.cross_check import CrossCheck, Opinion
 from exactdp.errors import InvalidInputError, MissingExtraError
-from exactdp.explain import Explanation, power_of_ten
+from exactdp.explain import Explanation
 from exactdp.files import write_bytes, write_text
 from exactdp.gdp import GaussianDP
 from exactdp.numbers import shown
@@ -165,18 +165,7 @@ def _opinion_table(opinion: Opinion) -> Table:
 
 
 def _explanation_table(explanation: Explanation) -> Table:
-    rows = [
-        ("mechanisms", f"{explanation.mechanisms} in {explanation.groups} groups"),
-        ("method", explanation.method),
-        ("summed", explanation.quantity),
-        *explanation.rows,
-        ("arithmetic", explanation.arithmetic),
-        ("delta at least", power_of_ten(explanation.log_lower)),
-        ("delta at most", power_of_ten(explanation.log_upper)),
-        ("relative width", f"{explanation.relative_width:.1e}"),
-        ("in short", explanation.statement),
-    ]
-    return Table(f"delta({_brief(explanation.epsilon)})", ("item", "value"), rows)
+    return Table(f"delta({_brief(explanation.epsilon)})", ("item", "value"), explanation.items())
 
 
 def _risk_table(risk: Risk) -> Table:
