@@ -21,7 +21,8 @@ TESTS = {
     "engine/family.py": ["tests/test_family.py"],
     "families.py": ["tests/test_family.py"],
     "census/overall.py": ["tests/test_study.py", "-k", "envelope or overall"],
-    "census/savings.py": ["tests/test_savings.py"],
+    "calibration.py": ["tests/test_savings.py", "tests/test_calibration.py"],
+    "gdp.py": ["tests/test_guarantees.py", "-k", "mu"],
     "engine/reduction.py": ["tests/test_reduction.py"],
     **{
         f"{name}.py": ["tests/test_any_composition.py"]
@@ -213,9 +214,15 @@ MUTANTS = [
     ),
     (
         "one step too little noise",
-        "census/savings.py",
-        "Fraction(high, GRID))\n\n\ndef",
-        "Fraction(high - 1, GRID))\n\n\ndef",
+        "calibration.py",
+        "return Fraction(high, grid)",
+        "return Fraction(high - 1, grid)",
+    ),
+    (
+        "mu proved on too few intervals",
+        "gdp.py",
+        "failed = [pair for pair in intervals if not self._below(*pair)]",
+        "failed = []",
     ),
 ]
 

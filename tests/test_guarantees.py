@@ -13,7 +13,7 @@ import pytest
 
 import any_oracle
 import oracle
-from exactdp import census
+from exactdp import census, gdp
 from exactdp.composition import Composition
 from exactdp.conversions import gaussian_epsilon, zcdp_delta, zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.errors import InvalidInputError
@@ -704,3 +704,9 @@ def test_bayes_risk_of_a_prior_near_1() -> None:
     c = 2 * DiscreteGaussian(1)
     near = c.risk(prior=1 - Fraction(1, 10**14)).bayes_risk
     assert near[0] >= 0.9 * c.risk(prior="1e-14").bayes_risk[0]
+
+
+def test_mu_is_not_proved_where_it_is_violated() -> None:
+    for mu in ("3.17", "3.1755"):
+        assert not gdp._Proof(TEN, Fraction(mu), {}).holds(Fraction(40))
+    assert gdp._Proof(TEN, Fraction("3.176"), {}).holds(Fraction(40))
