@@ -828,3 +828,55 @@ def test_a_real_sigma_is_the_double_it_is() -> None:
             build(2, sigma=3)
         with pytest.raises(InvalidInputError, match="sigma"):
             build()
+
+
+def test_the_aliasing_bound_is_reached_where_the_payoff_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Aliases far above the threshold have the payoff 1, which is what the bound of order 0 says: 1% less would be too little."""
+    monkeypatch.setattr(line._Planner, "_choose_period", lambda self, variance: 30.0)
+    total, truth, e = _total({Gaussian(2): 3}), listed({Gaussian(2): 3}), Fraction(1)
+    sums = _terms(total, e, tilt=Fraction(1, 32))
+    others = float(sums.dropped[0] + sums.rounding[0] + sums.smoothed[0])
+    excess, aliased = _excess(sums, truth, e), float(sums.aliased[0])
+    assert 0.995 * aliased < excess <= aliased + others
+    assert others < 1e-9 * aliased
+
+
+def _planner(spread: str) -> line._Planner:
+    total = _total({Gaussian(1 / Fraction(spread)): 1})
+    return line._Planner(total, Ladder(total).rung_of(1.0), 1.0, 1e-12)
+
+
+def test_what_is_beyond_the_last_node_is_bounded_tightly() -> None:
+    """Both sums over all nodes after the last, against the sums themselves: 1% less would be too little."""
+    period, last = 40.0, 2000
+    flat = _planner("1e-12")  # next to no Gaussian factor on the way
+    c1, c2 = flat._corners
+    omegas = 2 * math.pi * np.arange(last + 1, 4_000_000, dtype=float) / period
+    exact = 2 / period * float(np.sum(c1 * c2 / omegas**2 * np.exp(-flat._spread * omegas**2 / 2)))
+    bound = math.exp(flat._log_beyond(last, period))
+    assert 0.99 * bound < exact <= bound
+    steep = _planner("1e-5")
+    omegas = 2 * math.pi * np.arange(last + 1, 100_000, dtype=float) / period
+    bands = replace(steep._bands(last, period), budgets=np.full(len(steep._bands(last, period).budgets), 1e4))
+    exact = 2 / period * float(np.sum(np.exp(-steep._spread * omegas**2 / 2)))
+    bound = math.exp(steep._log_dropped_density(bands, period))
+    assert 0.5 * bound < exact <= bound
+
+
+def test_what_is_dropped_within_is_bounded_by_its_bands() -> None:
+    """Bands of one node each: the bound is the sum of the nodes' own bounds, no more and no less."""
+    planner, period = _planner("1e-2"), 40.0
+    edges = [float(k) for k in range(13)]
+    omegas = 2 * math.pi * np.arange(1, 13) / period
+    gauss = -planner._spread * omegas**2 / 2
+    transform = sum(np.log(np.minimum(1.0, c / omegas)) for c in planner._corners)
+    for with_transform in (True, False):
+        expected = math.log(2 / period) + gauss + (transform if with_transform else 0.0)
+        found = planner._log_masses(edges, period, with_transform)
+        assert np.all(found >= expected)
+        assert np.all(found <= expected + 1e-9)
+
+
+def test_epsilon_where_delta_is_next_to_1() -> None:
+    low, high = (10 * RandomizedResponse(1)).epsilon_bounds(1 - Fraction(1, 2**300))
+    assert low <= -300 * math.log(2) <= high < low + 1e-9

@@ -470,3 +470,14 @@ BAD: list[tuple[Callable[[], object], str]] = [
 def test_bad_inputs_are_named(build: Callable[[], object], text: str) -> None:
     with pytest.raises(InvalidInputError, match=text):
         build()
+
+
+def test_the_peak_of_two_unequal_atoms_is_tight() -> None:
+    """One rare atom: the parabola touches at pi, so a strength 1% larger would be no bound."""
+    for epsilon in (8, 12):
+        tilted = RandomizedResponse(epsilon).loss().tilted(Fraction(0))
+        log_cf, _ = tilted.log_cf(np.array([[math.pi]]))
+        assert tilted.peak is not None
+        claimed = tilted.peak.strength * math.pi**2
+        assert claimed <= -log_cf.real[0] * (1 + 1e-9)
+        assert claimed > -log_cf.real[0] * 0.995

@@ -19,7 +19,7 @@ from exactdp.engine.sieve import Effort
 from exactdp.engine.total import TotalLoss
 from exactdp.mechanisms.loss import BITS
 from exactdp.mechanisms.theta import Floats
-from exactdp.mechanisms.theta_ball import fraction, precision
+from exactdp.mechanisms.theta_ball import ball, fraction, precision
 from exactdp.numbers import log_rational
 from exactdp.profile import EpsilonSearch
 
@@ -91,7 +91,7 @@ class Direction:
         e}."""
         constant = self.total.constant
         with precision(BITS):
-            log_rest = (1 - arb(delta.numerator) / delta.denominator).log()
+            log_rest = ball(1 - delta).log()
             if constant is not None:
                 return ends_of(constant + log_rest)
             lowest = float((log_rest - self.total.log_moment(Fraction(-1))).mid())

@@ -22,11 +22,8 @@ from exactdp.tradeoff import TradeOffCurve, lower_hull
 _SLACK = 2.0**-46
 _TINY = 1e-322
 _BISECTIONS = 200
-_CLOSEST, _NEAR, _FARTHEST = (
-    1e-7,
-    5,
-    150.0,
-)  # F is first looked at 1e-7 times 1, 4, ..., 256 away from its estimated top
+_CLOSEST, _NEAR = 1e-7, 5  # F is first looked at 1e-7 times 1, 4, ..., 256 away from its estimated top
+_FARTHEST = 150.0
 _ROUNDS = 120
 _GOOD_ENOUGH = 1e-11
 
@@ -148,10 +145,13 @@ class _Line:
             shrink = np.exp(np.minimum(np.minimum(e, 0.0) - unit, 700.0))
         rests = point.rest.lower_floats(), point.rest.upper_floats()
         deltas = point.delta.lower_floats(), point.delta.upper_floats()
-        cost = np.exp(np.minimum(e + self._log_alpha - unit, 690.0))
+        log_cost = e + self._log_alpha - unit
+        cost = np.exp(np.minimum(log_cost, 690.0))
         ends = []
         for sign, i in ((-1, 0), (1, 1)):
             above = scaled[i] - cost + sign * slack * (scaled[i] + cost)
+            if sign < 0:
+                above = np.where(log_cost > 690.0, -np.inf, above)  # the cost was cut: nothing is known from below
             first, second = (rests[i], alpha) if self._small else (other, deltas[1 - i])
             below = shrink * ((first - second) + sign * slack * (first + second))
             ends.append(np.where(e >= 0, above, below) + sign * _TINY)

@@ -101,7 +101,7 @@ class Answering:
                 parts[:, i] = 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, -math.inf
                 continue
             if self.total.constant is not None:
-                parts[:, i] = _constant(y - self.total.constant)
+                parts[:, i] = _constant(y, self.total.constant)
                 continue
             by_rung.setdefault(self._ladder.rung_of(float(y.mid())), []).append(i)
         for rung, members in by_rung.items():
@@ -259,9 +259,10 @@ def _sane(bracket: Bracket) -> Bracket:
     )
 
 
-def _constant(gap: arb) -> tuple[float, ...]:
+def _constant(y: arb, loss: arb) -> tuple[float, ...]:
     """The rows of a Point where the loss is one number: delta = (1 - e^gap)_+, gap = y - loss, possibly of unknown sign."""
     with precision(BITS):
+        gap = y - loss
         delta, rest = (-gap.expm1()).max(arb(0)), gap.exp().min(arb(1))
         ends = [float(x) for b in (delta, rest) for x in (b.lower(), b.upper())]
     low, high = math.nextafter(ends[0], -math.inf), math.nextafter(ends[1], math.inf)

@@ -34,9 +34,7 @@ COARSEST = 1e-1
 _WIDER = 10.0  # from one attempt to the next
 
 _SAMPLES = 192  # nodes looked at in each octave to estimate how many matter
-_FEWEST_SCANNED = 1 << 15
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_LARGEST_PHASE_WORK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -270,7 +268,7 @@ class _Planner:
     """One attempt at a plan: a smoothing that costs about `width`, and everything else a hundred times finer."""
 
     def __init__(self, total: TotalLoss, where: LineRung, variance: float, width: float) -> None:
-        self._total, self._where, self._width = total, where, width
+        self._total, self._where = total, where
         self._lam = float(where.tilt)
         self._corners = (abs(self._lam), 1 + self._lam)
         self._smoothing = short(min(width / (self._corners[0] * self._corners[1]), 1.0))
@@ -311,8 +309,7 @@ class _Planner:
                 )
             return None
         bands = self._bands(last, period)
-        groups = view.cost
-        if self._expected(bands) * groups > effort.terms and not is_last:
+        if self._expected(bands) * view.cost > effort.terms and not is_last:
             return None
         try:
             kept = search(view.only_combs, last, bands, lambda k: view.keep(k, bands), effort.looks, view.reduction)
