@@ -22,6 +22,7 @@ TESTS = {
     "families.py": ["tests/test_family.py"],
     "census/overall.py": ["tests/test_study.py", "-k", "envelope or overall"],
     "calibration.py": ["tests/test_savings.py", "tests/test_calibration.py"],
+    "mechanisms/loss.py": ["tests/test_mechanisms.py"],
     "gdp.py": ["tests/test_guarantees.py", "-k", "mu"],
     "engine/reduction.py": ["tests/test_reduction.py"],
     **{
@@ -212,6 +213,16 @@ MUTANTS = [
         "budget * (1 + 1e-12), allowance",
         "budget * 0.98, allowance",
     ),
+    ("smoothing 1% less", "engine/line_float64.py", "smoothed = (1 + tau) *", "smoothed = 0.99 * (1 + tau) *"),
+    (
+        "aliasing on the line 1% less",
+        "engine/line.py",
+        "best = min(best, exponent +",
+        "best = min(best, exponent - 0.0101 +",
+    ),
+    ("beyond the last node 1% less", "engine/line.py", "(2 * math.pi**2 * last)", "(2.02 * math.pi**2 * last)"),
+    ("nodes of a band 1% fewer", "engine/line.py", "math.log(2 * (final", "math.log(1.98 * (final"),
+    ("a peak 1% too strong", "mechanisms/loss.py", "strength = 2 * total", "strength = 2.02 * total"),
     (
         "one step too little noise",
         "calibration.py",

@@ -31,7 +31,8 @@ from exactdp.engine.answering import Answering, threshold
 from exactdp.engine.bracket import Bracket
 from exactdp.engine.direct import Direct, halves, list_values
 from exactdp.engine.hybrid import Hybrid, list_coarse
-from exactdp.engine.line import Ladder, LineRung, make_line_plan
+from exactdp.engine.ladder import Ladder, LineRung
+from exactdp.engine.line import make_line_plan
 from exactdp.engine.line_float64 import LineContour, LineSums
 from exactdp.engine.payoff import Payoff
 from exactdp.engine.sieve import Effort

@@ -42,6 +42,7 @@ from dp_accounting.pld import privacy_loss_distribution
 from dp_accounting.privacy_accountant import NeighboringRelation, UnsupportedEventError
 
 from exactdp.interop import dp_accounting as interop
+from exactdp.interop import pld as export
 from exactdp.interop.dp_accounting import DiscreteGaussianDpEvent, ExactAccountant, to_pld
 
 ADD = NeighboringRelation.ADD_OR_REMOVE_ONE
@@ -448,7 +449,7 @@ def test_exported_distributions_compose() -> None:
 def test_export_is_rounded_up_where_chords_are_not_convex(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any choice of grid points is safe, also one whose chords turn the wrong way by the width of our bounds."""
     composition = 3 * DiscreteGaussian(2)
-    monkeypatch.setattr(interop, "_convex", lambda deltas, step: np.arange(len(deltas)))
+    monkeypatch.setattr(export, "_convex", lambda deltas, step: np.arange(len(deltas)))
     exported = to_pld(composition, 0.01)
     for epsilon in np.linspace(0, 9, 40).tolist():
         assert exported.get_delta_for_epsilon(epsilon) >= composition.delta_bounds(Fraction(epsilon)).lower

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from exactdp.answers import Answers
 from exactdp.cross_check import CrossCheck, cross_check
 from exactdp.direction import Direction, ends_of, estimate
 from exactdp.dual import beta_from_profile, curve_from_profile
@@ -24,7 +25,6 @@ from exactdp.mechanisms.loss import BITS
 from exactdp.mechanisms.theta_ball import precision
 from exactdp.numbers import log_rational
 from exactdp.profile import mirrored
-from exactdp.source import Answers
 from exactdp.tradeoff import TradeOffCurve
 
 _SLACK = 2.0**-48

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from exactdp import certified
-from exactdp.answers import Answers, answers_for
+from exactdp.answers import Answers
 from exactdp.cross_check import CrossCheck
 from exactdp.engine.bracket import Bracket, Point
 from exactdp.engine.contours import Contours
@@ -27,6 +27,7 @@ from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.loss import Mechanism
 from exactdp.mechanisms.theta import Floats
 from exactdp.numbers import Number, positive, rational, shown, whole
+from exactdp.planner import answers_for
 from exactdp.tradeoff import TradeOffCurve
 
 if TYPE_CHECKING:

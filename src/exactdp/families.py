@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri_exp
 
-from exactdp.answers import Answers, answers_for, sieve_suits
+from exactdp.answers import Answers
 from exactdp.engine.bracket import Bools, Bracket, Point
 from exactdp.engine.contours import ACCURACY, RESORT_TO_BALLS, Values
 from exactdp.engine.family import Family
@@ -27,6 +27,7 @@ from exactdp.engine.tilt import delta_payoff
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.theta import Floats
 from exactdp.numbers import log_rational
+from exactdp.planner import answers_for, sieve_suits
 from exactdp.profile import (
     both_readings,
     gaussian_start,

@@ -25,7 +25,8 @@ from exactdp.engine.bracket import Bracket, Point
 from exactdp.engine.dense import Dense
 from exactdp.engine.direct import Direct, expected_values, halves, list_values
 from exactdp.engine.hybrid import Hybrid, list_coarse, split_coarse
-from exactdp.engine.line import Ladder, LineRung, make_line_plan
+from exactdp.engine.ladder import Ladder, LineRung
+from exactdp.engine.line import make_line_plan
 from exactdp.engine.line_float64 import LineContour
 from exactdp.engine.payoff import Payoff
 from exactdp.engine.sieve import Effort
