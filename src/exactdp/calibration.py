@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from exactdp.composition import Composition, read_epsilon
 from exactdp.errors import AccuracyError, InvalidInputError
@@ -155,26 +155,29 @@ def calibrate(
             counts[scaled(m, factor) if m in chosen else m] += n
         return Composition(counts, composition.effort)
 
-    factor = least_on_grid(*_questions(wanted, at), steps)
+    factor = least_on_grid(*questions(at, wanted.holds, wanted.fails), steps)
     return Calibration(factor, Fraction(1, steps), at(factor))
 
 
-def _questions(
-    wanted: Target, at: Callable[[Fraction], Composition]
-) -> tuple[Callable[[Fraction], bool], Callable[[Fraction], bool]]:
-    """Whether a factor suffices, and whether it does not; noise outside its range is too little."""
+_Design = TypeVar("_Design")
 
-    def asked(proof: Callable[[Any], bool], otherwise: bool) -> Callable[[Fraction], bool]:
+
+def questions(
+    at: Callable[[Fraction], _Design], holds: Callable[[_Design], bool], fails: Callable[[_Design], bool]
+) -> tuple[Callable[[Fraction], bool], Callable[[Fraction], bool]]:
+    """Whether a factor is proved to suffice, and whether not to; noise outside its range (`at` refuses it) is too little."""
+
+    def asked(proof: Callable[[_Design], bool], otherwise: bool) -> Callable[[Fraction], bool]:
         def answer(factor: Fraction) -> bool:
             try:
-                composition = at(factor)
+                design = at(factor)
             except InvalidInputError:
                 return otherwise
-            return proof(composition)
+            return proof(design)
 
         return answer
 
-    return asked(wanted.holds, False), asked(wanted.fails, True)
+    return asked(holds, False), asked(fails, True)
 
 
 def scaled(mechanism: Mechanism, factor: Fraction) -> Mechanism:
@@ -194,7 +197,7 @@ def calibrate_sigma2(count: int, wanted: Target, sensitivity: int = 1, grid: int
     def at(sigma2: Fraction) -> Composition:
         return Composition({DiscreteGaussian(sigma2, sensitivity): copies})
 
-    sigma2 = least_on_grid(*_questions(wanted, at), steps)
+    sigma2 = least_on_grid(*questions(at, wanted.holds, wanted.fails), steps)
     return Calibration(sigma2, Fraction(1, steps), at(sigma2))
 
 

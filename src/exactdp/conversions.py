@@ -27,7 +27,7 @@ from exactdp.coins import beta_lower
 from exactdp.composition import LARGEST_RHO, each_of_list, read_alpha, read_delta, read_epsilon
 from exactdp.errors import InvalidInputError
 from exactdp.gaussian import gaussian_logs
-from exactdp.mechanisms.theta_ball import ball, precision
+from exactdp.mechanisms.theta_ball import ball, precision, upper_double
 from exactdp.numbers import Number, log_rational, rational, shown
 
 _BITS = 192
@@ -41,7 +41,7 @@ def zcdp_epsilon_simple(rho: Number, delta: Any) -> Any:
     """
     r = _rho(rho)
     with precision(_BITS):
-        return _least_epsilon(r, delta, lambda d: _up(ball(r) + 2 * (ball(r) * -_log(d)).sqrt()))
+        return _least_epsilon(r, delta, lambda d: upper_double(ball(r) + 2 * (ball(r) * -_log(d)).sqrt()))
 
 
 def zcdp_epsilon(rho: Number, delta: Any) -> Any:
@@ -57,9 +57,9 @@ def zcdp_epsilon(rho: Number, delta: Any) -> Any:
 
     def at(d: Fraction) -> float:
         if not r:
-            return _up(_log(1 - d))
+            return upper_double(_log(1 - d))
         t = _best_order(r, d)
-        return _up((1 + t) * ball(r) + (-_log(d) - t.log1p()) / t - (1 / t).log1p())
+        return upper_double((1 + t) * ball(r) + (-_log(d) - t.log1p()) / t - (1 / t).log1p())
 
     with precision(_BITS):
         return _least_epsilon(r, delta, at)
@@ -73,7 +73,7 @@ def zcdp_delta_simple(rho: Number, epsilon: Any) -> Any:
     >>> f"{zcdp_delta_simple(0.5, 5):.4e}"
     '4.0065e-05'
     """
-    return _least_delta(rho, epsilon, _simple_log_delta, lambda x: min(_up(x.exp()), 1.0))
+    return _least_delta(rho, epsilon, _simple_log_delta, lambda x: min(upper_double(x.exp()), 1.0))
 
 
 def zcdp_delta(rho: Number, epsilon: Any) -> Any:
@@ -85,12 +85,12 @@ def zcdp_delta(rho: Number, epsilon: Any) -> Any:
     >>> f"{zcdp_delta(0.5, 5):.4e}"
     '2.8961e-06'
     """
-    return _least_delta(rho, epsilon, _best_log_delta, lambda x: min(_up(x.exp()), 1.0))
+    return _least_delta(rho, epsilon, _best_log_delta, lambda x: min(upper_double(x.exp()), 1.0))
 
 
 def zcdp_log_delta(rho: Number, epsilon: Any) -> Any:
     """The natural logarithm of the bound of `zcdp_delta`, rounded up, also where delta is below the double range."""
-    return _least_delta(rho, epsilon, _best_log_delta, lambda x: min(_up(x), 0.0))
+    return _least_delta(rho, epsilon, _best_log_delta, lambda x: min(upper_double(x), 0.0))
 
 
 def zcdp_beta(rho: Number, alpha: Any) -> Any:
@@ -214,13 +214,6 @@ def _simple_log_delta(r: Fraction, e: Fraction) -> arb:
 def _log(d: Fraction) -> arb:
     """log of a rational in (0, 1), accurate in relative terms also near 1."""
     return ball(d - 1).log1p() if 2 * d > 1 else ball(d).log()
-
-
-def _up(value: arb) -> float:
-    """A double above the ball, in both readings: as the binary number it is, and as the decimal it prints as."""
-    top = float(value.upper())
-    above = math.nextafter(top, math.inf) if top > -math.inf else top
-    return min(above, 0.0) if value <= 0 else above
 
 
 def _down(value: Fraction) -> float:

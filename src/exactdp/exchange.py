@@ -46,7 +46,7 @@ from exactdp.numbers import shown, whole
 from exactdp.records import FORMAT as CERTIFICATE_FORMAT
 from exactdp.records import Certificate, Check, Verification
 from exactdp.risk import Risk
-from exactdp.strict_json import read_decimal, read_text, read_whole, writable
+from exactdp.strict_json import load, read_decimal, read_text, read_whole, writable
 from exactdp.tradeoff import TradeOffCurve
 
 FORMAT, VERSION = "exactdp object", 1
@@ -70,7 +70,7 @@ def to_json(obj: object) -> str:
 def from_json(text: str) -> Any:
     """The object that `to_json` wrote; any other text is refused (InvalidInputError) in a sentence that names what is wrong."""
     try:
-        record = _parsed(text)
+        record = load(text, "The text is not the JSON of an exactdp object", _LONGEST_INTEGER, doubles=True)
         if isinstance(record, dict) and record.get("format") == CERTIFICATE_FORMAT:
             return Certificate.from_json(text)
         header = _members(record, ("format", "version", "kind", "value"), "An exactdp object")
@@ -83,31 +83,6 @@ def from_json(text: str) -> Any:
         return _ANYTHING.read({name: header[name] for name in ("kind", "value")}, "The object")
     except RecursionError:
         raise InvalidInputError("The text is not the JSON of an exactdp object. Found lists within lists.") from None
-
-
-def _parsed(text: object) -> Any:
-    """Any JSON value, without duplicate names, numbers beyond the doubles, NaN and Infinity."""
-
-    def refuse(number: str) -> NoReturn:
-        raise ValueError(f"a number must be a double or in quotation marks, found {shown(number)}")
-
-    def real(number: str) -> float:
-        return float(number) if math.isfinite(float(number)) else refuse(number)
-
-    def integer(number: str) -> int:
-        return int(number) if len(number) <= _LONGEST_INTEGER else refuse(number)
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(dict(pairs)) < len(pairs):
-            raise ValueError("a name occurs twice in an object")
-        return dict(pairs)
-
-    if not isinstance(text, str):
-        raise InvalidInputError(f"JSON must be given as a text. Found {type(text).__name__}.")
-    try:
-        return json.loads(text, parse_float=real, parse_int=integer, parse_constant=refuse, object_pairs_hook=unique)
-    except ValueError as error:
-        raise InvalidInputError(f"The text is not the JSON of an exactdp object: {error}.") from None
 
 
 def _members(record: object, names: tuple[str, ...], where: str) -> dict[str, Any]:
@@ -366,17 +341,13 @@ class _Kind:
     def write(self, value: object) -> dict[str, Any]:
         """The fields as JSON types."""
         where = self.type.__name__
-        return {name: codec.write(_field(value, name), f"{where}.{name}") for name, codec in self.codecs.items()}
+        return {name: codec.write(getattr(value, name), f"{where}.{name}") for name, codec in self.codecs.items()}
 
     def read(self, record: object) -> Any:
         """The object of JSON types."""
         where = self.type.__name__
         record = _members(record, tuple(self.codecs), where)
         return self.make(**{name: codec.read(record[name], f"{where}.{name}") for name, codec in self.codecs.items()})
-
-
-def _field(value: object, name: str) -> Any:
-    return getattr(value, "_effort" if name == "effort" else name)  # a composition's work limit has no public name
 
 
 def _fields(kind: type) -> dict[str, Any]:

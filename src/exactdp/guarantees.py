@@ -18,7 +18,7 @@ from scipy.special import ndtri_exp
 
 from exactdp.errors import InvalidInputError
 from exactdp.gdp import bisect, gaussian_ball
-from exactdp.mechanisms.theta_ball import ball, precision
+from exactdp.mechanisms.theta_ball import ball, precision, upper_double
 from exactdp.numbers import Number, log_rational, positive, rational, shown
 from exactdp.risk import read_share
 from exactdp.tradeoff import TradeOffCurve
@@ -70,7 +70,7 @@ def _least(divergences: Mapping[Number, Number], value: Callable[[arb, arb], arb
                 f"Orders must be above 1 and divergences at least 0. Found {shown(order)}: {shown(divergence)}."
             )
         with precision(_BITS):
-            best = min(best, math.nextafter(float(value(ball(a), ball(d)).upper()), math.inf))
+            best = min(best, upper_double(value(ball(a), ball(d))))
     return best
 
 
@@ -95,7 +95,7 @@ def gdp_delta(mu: Number, epsilon: Number) -> float:
     """delta at epsilon under mu-GDP, rounded up."""
     m, e = _mu(mu), rational(epsilon, "epsilon")
     with precision(_bits(m, e)):
-        return min(math.nextafter(float(gaussian_ball(m, e)[0].upper()), math.inf), 1.0)
+        return min(upper_double(gaussian_ball(m, e)[0]), 1.0)
 
 
 def gdp_epsilon(mu: Number, delta: Number) -> float:
@@ -200,5 +200,5 @@ def fdp_delta(curve: TradeOffCurve, epsilon: Number) -> float:
         slope = ball(e).exp()
         for a, b in zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True):
             value = 1 - ball(Fraction(b)) - slope * ball(Fraction(a))
-            best = max(best, math.nextafter(float(value.upper()), math.inf))
+            best = max(best, upper_double(value))
     return min(best, 1.0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import rational, shown
@@ -27,25 +28,36 @@ _TEXTS = {
 
 def parse(text: str) -> dict[str, Any]:
     """JSON without duplicate names, fractional numbers or long integers: a certificate has none."""
-
-    def refuse(number: str) -> int:
-        raise ValueError(f"a number is written as a text, found {shown(number)}")
-
-    def small(number: str) -> int:
-        return int(number) if len(number) < 10 else refuse(number)
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len({name for name, _ in pairs}) < len(pairs):
-            raise ValueError("a name occurs twice in an object")
-        return dict(pairs)
-
-    try:
-        record = json.loads(text, parse_int=small, parse_float=refuse, parse_constant=refuse, object_pairs_hook=unique)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"The file is not the JSON of a certificate: {error}.") from None
+    record = load(text, "The file is not the JSON of a certificate", digits=9, doubles=False)
     if not isinstance(record, dict):
         raise InvalidInputError(f"A certificate is a JSON object. Found {type(record).__name__}.")
     return record
+
+
+def load(text: object, refusal: str, digits: int, doubles: bool) -> Any:
+    """Any JSON value without duplicate names, NaN and Infinity, or bare integers of more than `digits` characters; numbers with a
+    fraction or an exponent only with `doubles`, and only within their range."""
+
+    def refuse(number: str) -> NoReturn:
+        raise ValueError(f"a number must be {'a double or ' * doubles}in quotation marks, found {shown(number)}")
+
+    def real(number: str) -> float:
+        return float(number) if doubles and math.isfinite(float(number)) else refuse(number)
+
+    def integer(number: str) -> int:
+        return int(number) if len(number) <= digits else refuse(number)
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError("a name occurs twice in an object")
+        return dict(pairs)
+
+    if not isinstance(text, str):
+        raise InvalidInputError(f"JSON must be given as a text. Found {type(text).__name__}.")
+    try:
+        return json.loads(text, parse_int=integer, parse_float=real, parse_constant=refuse, object_pairs_hook=unique)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"{refusal}: {error}.") from None
 
 
 def read_text(record: Mapping[str, Any], name: str, kind: str) -> str:

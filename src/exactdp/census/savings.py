@@ -11,9 +11,9 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 
-from exactdp.calibration import GRID, LARGEST_FACTOR, MeetsEpsilonDelta, Target, least_on_grid
+from exactdp.calibration import GRID, LARGEST_FACTOR, MeetsEpsilonDelta, Target, least_on_grid, questions
 from exactdp.census.releases import Release
-from exactdp.census.study import make_overall
+from exactdp.census.study import Study, make_overall
 from exactdp.composition import Composition
 from exactdp.conversions import gaussian_delta
 from exactdp.errors import InvalidInputError
@@ -74,27 +74,13 @@ def calibrate_release(
     if level is not None and level not in release.table:
         raise InvalidInputError(f"A level of this design is one of {', '.join(release.table)}. Found {shown(level)}.")
 
-    def at(factor: Fraction) -> Release:
-        return release.scaled(factor, level)
+    def at(factor: Fraction) -> tuple[Composition, Study]:
+        design = release.scaled(factor, level)
+        return design.proxy, design.account()
 
-    def holds(factor: Fraction) -> bool:
-        try:
-            design = at(factor)
-            proxy, study = design.proxy, design.account()
-        except InvalidInputError:  # a noise parameter outside its range: too little noise
-            return False
-        return wanted.holds(proxy) and wanted.holds(study)
-
-    def fails(factor: Fraction) -> bool:
-        try:
-            design = at(factor)
-            proxy, study = design.proxy, design.account()
-        except InvalidInputError:
-            return True
-        return wanted.fails(proxy) or wanted.fails(study)
-
-    factor = least_on_grid(holds, fails, grid)
-    return factor, at(factor)
+    asked = questions(at, lambda both: all(map(wanted.holds, both)), lambda both: any(map(wanted.fails, both)))
+    factor = least_on_grid(*asked, grid)
+    return factor, release.scaled(factor, level)
 
 
 def _gaussian_guess(mu: float, epsilon: Fraction, delta: Fraction) -> int:

@@ -28,7 +28,7 @@ from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.loss import BITS, Mechanism
 from exactdp.mechanisms.outcomes import Outcomes
 from exactdp.mechanisms.randomized_response import RandomizedResponse
-from exactdp.mechanisms.theta_ball import ball, fraction, precision
+from exactdp.mechanisms.theta_ball import ball, fraction, precision, upper_double
 from exactdp.numbers import shown
 
 try:
@@ -214,7 +214,7 @@ class _Moments:
                 e = float(epsilon)
                 z = self._best(lambda z: self._size(z) - z * e)
                 found = (self._log_bound(z) - ball(z) * ball(epsilon)).exp()
-            return min(_up(lost + (1 - lost) * found), 1.0)
+            return min(upper_double(lost + self.total.kept * found), 1.0)
 
     def epsilon(self, delta: Fraction) -> float:
         """A double above the least epsilon of at least 0 at this delta."""
@@ -222,13 +222,13 @@ class _Moments:
             return 0.0
         with precision(BITS):
             lost = self.total.lost
-            room = (ball(delta) - lost) / (1 - lost)
+            room = (ball(delta) - lost) / self.total.kept
             if not room > 0:
                 return math.inf
             log_room = room.log()
             target = float(log_room.mid())
             z = self._best(lambda z: (self._size(z) - target) / z)
-            return max(_up((self._log_bound(z) - log_room) / ball(z)), 0.0)
+            return max(upper_double((self._log_bound(z) - log_room) / ball(z)), 0.0)
 
     def _size(self, z: float) -> float:
         """M(z) + z log z - (1 + z) log(1 + z). Heuristic: for the search only."""
@@ -379,11 +379,3 @@ def _at_least_0(value: object, name: str) -> Fraction:
     if result < 0:
         raise InvalidInputError(f"{name} must be at least 0. Found {shown(value)}.")
     return result
-
-
-def _up(value: arb) -> float:
-    """A double above the ball; an exact 0 stays one."""
-    if value == 0:
-        return 0.0
-    top = float(value.upper())
-    return math.nextafter(top, math.inf) if top < math.inf else top

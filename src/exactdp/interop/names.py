@@ -5,12 +5,11 @@ beta and Bayes risk are lower bounds, advantage, epsilon and delta upper bounds.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from exactdp.conversions import zcdp_beta, zcdp_delta
 from exactdp.guarantees import fdp_beta, gdp_beta, gdp_delta, rdp_delta, rdp_epsilon
-from exactdp.mechanisms.theta_ball import ball, precision
+from exactdp.mechanisms.theta_ball import ball, precision, upper_double
 from exactdp.numbers import Number, log_rational, rational
 from exactdp.risk import read_share
 
@@ -42,7 +41,7 @@ def get_advantage_from_adp(epsilon: Number, delta: Number) -> float:
     e, d = rational(epsilon, "epsilon"), rational(delta, "delta")
     with precision(192):
         value = (ball(e).expm1() + 2 * ball(d)) / (ball(e).exp() + 1)
-        return min(math.nextafter(float(value.upper()), math.inf), 1.0)
+        return min(upper_double(value), 1.0)
 
 
 def get_beta_from_zcdp(rho: Number, alpha: Number) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,6 +38,16 @@ def fraction(value: arb) -> Fraction:
     """The exact value of a ball of radius 0."""
     mantissa, exponent = value.man_exp()
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def upper_double(value: arb) -> float:
+    """A double above the ball, in both readings: as the binary number it is, and as the decimal it prints as.
+
+    An exact 0 stays one, and nothing that is at most 0 becomes positive.
+    """
+    top = float(value.upper())
+    above = math.nextafter(top, math.inf) if math.isfinite(top) else top
+    return min(above, 0.0) if value <= 0 else above
 
 
 def log_theta_ratio_ball(c: Fraction, s: Fraction) -> arb:
