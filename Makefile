@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup lint types test census mutants soak bench stress bench-certified results clean
+.PHONY: setup lint types test census mutants soak bench stress theory bench-certified results clean
 
 setup: $(VENV)/.installed
 
@@ -40,6 +40,9 @@ bench: setup
 
 results: setup
 	$(BIN)/python benchmarks/published.py
+
+theory: setup
+	$(BIN)/python benchmarks/edgeworth.py
 
 stress: setup
 	$(BIN)/python benchmarks/stress.py

@@ -25,6 +25,12 @@ TESTS = {
     "mechanisms/loss.py": ["tests/test_mechanisms.py"],
     "gdp.py": ["tests/test_guarantees.py", "-k", "mu"],
     "engine/reduction.py": ["tests/test_reduction.py"],
+    "theory/gaussian_gap.py": ["tests/test_gaussian_gap.py"],
+    "theory/central_zone.py": ["tests/test_gaussian_gap.py"],
+    "theory/far_peaks.py": ["tests/test_gaussian_gap.py"],
+    "theory/edgeworth_bound.py": ["tests/test_theory.py"],
+    "theory/local_error.py": ["tests/test_theory.py"],
+    "theory/moments.py": ["tests/test_theory.py"],
     **{
         f"{name}.py": ["tests/test_any_composition.py"]
         for name in (
@@ -42,6 +48,53 @@ TESTS = {
 OTHERS = ["tests/test_bounds.py"]
 
 MUTANTS = [
+    (
+        "far peaks dropped",
+        "theory/gaussian_gap.py",
+        "grid.second(lam, images) + self.far.total",
+        "grid.second(lam, images)",
+    ),
+    ("second order dropped", "theory/central_zone.py", "linear * gauss + bend * all_terms", "linear * gauss"),
+    ("the tail's growing part dropped", "theory/central_zone.py", "tail += 4 * g.count", "tail += 0 * g.count"),
+    ("images dropped", "theory/central_zone.py", "+ images * float(", "+ 0 * float("),
+    ("kink half as large", "theory/central_zone.py", "return 2 * (product", "return (product"),
+    ("cells not widened", "theory/far_peaks.py", "(1 + _SLACK)  # how far", "* 0  # how far"),
+    ("extra peaks dropped", "theory/far_peaks.py", "log_size = log_extra - root", "log_size = -root"),
+    ("translates dropped", "theory/far_peaks.py", "if half else omega**-2.0", "if False else omega**-2.0"),
+    (
+        "the lattice forgotten",
+        "theory/gaussian_gap.py",
+        "return smooth + kink * density, error",
+        "return smooth, error",
+    ),
+    ("a Faddeeva slack too small", "theory/gaussian_gap.py", "_FADDEEVA = 1e-12", "_FADDEEVA = 1e-18"),
+    (
+        "the third term 1% too small",
+        "theory/edgeworth_bound.py",
+        "slope * 8 * self._moments[3]",
+        "slope * 7.9 * self._moments[3]",
+    ),
+    ("Lambda_6 without its square", "theory/edgeworth_bound.py", "inner * inner * arb(0.5)", "inner * arb(0.5)"),
+    ("no e^G in the sharper bound", "theory/edgeworth_bound.py", "(x * x / 2 + rest.expm1())", "(x * x / 2)"),
+    (
+        "the sharper bound without what is far",
+        "theory/edgeworth_bound.py",
+        "return (near + far + self",
+        "return (near + self",
+    ),
+    ("aliases of masses dropped", "theory/local_error.py", "error = alias + dropped", "error = dropped"),
+    (
+        "the supremum of a few points",
+        "theory/local_error.py",
+        "    for size in sizes:\n",
+        "    for size in sizes[:1]:\n",
+    ),
+    (
+        "the tail of a Lambert series dropped",
+        "theory/moments.py",
+        "return total + _radius(term",
+        "return total + 0 * _radius(term",
+    ),
     ("aliasing weakened", "engine/plan.py", "exponents + slack - math.log(", "exponents + slack - 0.0101 - math.log("),
     ("aliasing below dropped", "engine/plan.py", "np.logaddexp(sides[0], sides[1])", "sides[1]"),
     ("aliasing above dropped", "engine/plan.py", "np.logaddexp(sides[0], sides[1])", "sides[0]"),

@@ -1,6 +1,6 @@
 """exactdp: exact, certified differential-privacy accounting for integer-valued noise."""
 
-from exactdp import census, conversions, guarantees, reference
+from exactdp import census, conversions, guarantees, reference, theory
 from exactdp.calibration import Calibration, calibrate, calibrate_sigma2, target
 from exactdp.comparison import Comparison
 from exactdp.composition import Bounds, Composition
@@ -55,6 +55,7 @@ __all__ = [
     "guarantees",
     "reference",
     "target",
+    "theory",
     "tightest_mu",
     "to_frame",
     "to_json",

@@ -20,7 +20,10 @@ from exactdp.conversions import (
     zcdp_epsilon,
     zcdp_epsilon_simple,
 )
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.numbers import shown
+from exactdp.theory.gaussian_gap import Gap, GaussianGap
 
 if TYPE_CHECKING:
     from exactdp.composition import Composition
@@ -38,6 +41,9 @@ class Comparison:
     gaussian: float
     zcdp_simple: float
     zcdp_optimal: float
+    gap: Gap | None = None
+    """For Gaussian noise: bounds of the shortcut's error in delta at this epsilon (or at the shortcut's own), proved without the
+    exact value and far below the accuracy of doubles."""
 
     @property
     def quantity(self) -> str:
@@ -66,7 +72,8 @@ class Comparison:
             return f"ALARM: the Gaussian shortcut understates {self.quantity}, by {off:.2g} of it."
         if self.shortcut_overstates:
             return f"The Gaussian shortcut overstates {self.quantity}, by {off:.2g} of it."
-        return f"The Gaussian shortcut agrees to {_DOUBT:.0e}."
+        told = "" if self.gap is None else f" At epsilon = {float(self.gap.epsilon):.6g}, {self.gap.statement}"
+        return f"The Gaussian shortcut agrees to {_DOUBT:.0e}.{told}"
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Method, value, what it is worth."""
@@ -100,4 +107,15 @@ def compare_at(composition: Composition, given: str, value: Fraction) -> Compari
     others = (unknown, unknown, unknown)
     if rho != math.inf:
         others = (shortcut(composition.mu, value), simple(Fraction(rho), value), optimal(Fraction(rho), value))
-    return Comparison(given, value, (float(bounds.lower), float(bounds.upper)), *map(float, others))
+    own = value if given == "epsilon" else float(others[0])
+    gap = _gap(composition, own)
+    gaussian, plain, best = map(float, others)
+    return Comparison(given, value, (float(bounds.lower), float(bounds.upper)), gaussian, plain, best, gap)
+
+
+def _gap(composition: Composition, epsilon: Fraction | float) -> Gap | None:
+    """The certified gap, for Gaussian noise of both kinds and a finite epsilon."""
+    gaussian = all(isinstance(m, DiscreteGaussian | Gaussian) for m in composition.mechanisms)
+    if not gaussian or not math.isfinite(epsilon):
+        return None
+    return GaussianGap(composition).at(Fraction(epsilon))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,17 +18,18 @@ import numpy as np
 from exactdp import certified
 from exactdp.answers import Answers
 from exactdp.cross_check import CrossCheck
+from exactdp.distribution import lattice_masses
 from exactdp.engine.bracket import Bracket, Point
 from exactdp.engine.contours import Contours
 from exactdp.engine.sieve import Effort
-from exactdp.errors import AccuracyWarning, InvalidInputError
+from exactdp.errors import AccuracyError, AccuracyWarning, InvalidInputError, LatticeTooFineError
 from exactdp.explain import WIDE, Explanation
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.loss import Mechanism
 from exactdp.mechanisms.theta import Floats
 from exactdp.numbers import Number, positive, rational, shown, whole
-from exactdp.planner import answers_for
+from exactdp.planner import answers_for, sieve_suits
 from exactdp.tradeoff import TradeOffCurve
 
 if TYPE_CHECKING:
@@ -195,6 +197,27 @@ class Composition:
     def tradeoff(self, num: int = 201) -> TradeOffCurve:
         """A curve of (alpha, beta) for plotting: convex, from (0, 1) to (1, 0), at most `num` points."""
         return self._answers.curve(whole(num, "num", 5))
+
+    @property
+    def step(self) -> Fraction | None:
+        """h, where the loss is rho + S with S on the lattice h Z and the lattice is coarse enough to be used; None elsewhere."""
+        try:
+            return self._contours.lattice.step if sieve_suits(self._contours.lattice) else None
+        except (AccuracyError, LatticeTooFineError):
+            return None
+
+    def masses(self, points: Sequence[int]) -> Bounds:
+        """Certified bounds of P(h a <= S < h b), h the `step`, for neighbours a, b in an ascending list of lattice points.
+
+        >>> (10 * DiscreteGaussian(1)).masses([0, 1]).upper
+        array([0.12615667])
+        """
+        if self.step is None:
+            raise InvalidInputError("The loss of this composition has no usable lattice, so it has no masses to list.")
+        exact = [whole(p, "points", -LARGEST_COUNT, LARGEST_COUNT) for p in points]
+        if any(a >= b for a, b in pairwise(exact)):
+            raise InvalidInputError(f"points must be ascending. Found {shown(list(points))}.")
+        return Bounds(*lattice_masses(self._contours, exact))
 
     def explain(self, epsilon: Number) -> Explanation:
         """The plan behind delta(epsilon) and the account of its errors, as an object that prints well."""

@@ -47,6 +47,7 @@ from exactdp.records import FORMAT as CERTIFICATE_FORMAT
 from exactdp.records import Certificate, Check, Verification
 from exactdp.risk import Risk
 from exactdp.strict_json import load, read_decimal, read_text, read_whole, writable
+from exactdp.theory.gaussian_gap import Gap
 from exactdp.tradeoff import TradeOffCurve
 
 FORMAT, VERSION = "exactdp object", 1
@@ -461,6 +462,7 @@ _KINDS: dict[str, _Kind] = {
         CrossCheck,
         Opinion,
         Comparison,
+        Gap,
         Risk,
         Calibration,
         GaussianDP,

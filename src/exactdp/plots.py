@@ -7,14 +7,12 @@ own, for which no display is needed. Bounds are drawn on the safe side: epsilon 
 
 from __future__ import annotations
 
-import io
 import math
 import os
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,30 +20,15 @@ from exactdp import conversions
 from exactdp.census.releases import Release
 from exactdp.census.study import Grids, Study, account_pairs
 from exactdp.census.tables import CURVE_POINTS
-from exactdp.composition import Composition
-from exactdp.errors import MissingExtraError
-from exactdp.files import write_bytes
-from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.drawing import EXACT, INK, LEGEND, SIMPLE, SOFT, ZCDP, dress, new_figure, save, titled
 from exactdp.mechanisms.theta import Floats
-from exactdp.tradeoff import tails_at
+from exactdp.theory_plots import TWO_MECHANISMS, figure_convolution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from exactdp.engine.lattice import Lattice
-
-TWO_MECHANISMS = Composition([DiscreteGaussian("5/2"), DiscreteGaussian("10/3")])
-"""Budgets of 0.4 and 0.3, near the largest two of the Census; their sum visibly oscillates, as in the paper's Figure 1."""
-
-# Okabe and Ito's palette, which readers with any colour vision can tell apart; red-orange and orange also differ in lightness
-_EXACT, _ZCDP, _SIMPLE, _INK, _SOFT = "#0072B2", "#D55E00", "#E69F00", "#333333", "#767676"
-_LEGEND: dict[str, Any] = {"frameon": False, "fontsize": 8, "labelcolor": _INK, "handlelength": 1.8}
 _ALPHA, _BETA, _DELTA, _EPSILON = r"Type I error $\alpha$", r"Type II error $\beta$", r"$\delta$", r"$\varepsilon$"
-
-_REACH = 3.5  # standard deviations to either side
-_BINS = 160
-_WINDOW = (40, 1050)  # lattice points to either side: enough for the shortest period of the noise, within a few seconds
 _PROXY_ALPHAS = tuple(
     Fraction(a, 1000)
     for a in (2, 5, 10, 20, *range(30, 410, 20), *range(450, 960, 50), 970, 975, 980, 985, 990, 995, 998)
@@ -58,36 +41,9 @@ _MILLION = 10**6
 _ACROSS, _WIDE, _TALL = 6, 3, 2  # panels in a row; the size of the enlarged panel in small ones
 
 
-def figure_convolution(compositions: Composition | Mapping[str, Composition] = TWO_MECHANISMS) -> Figure:
-    """The exact distribution of the privacy loss against the density of the continuous Gaussian with the same rho.
-
-    One column for each composition (a mapping gives them titles). Above: probability per unit of loss, lattice point by
-    lattice point or, where there are more than a few hundred, in bins of equal width. Below: neighbouring lattice points
-    relative to the density, which is where the oscillation is.
-    """
-    columns = {_name(compositions): compositions} if isinstance(compositions, Composition) else dict(compositions)
-    figure = _figure(3.4 * len(columns) + 0.8, 5.2)
-    axes = figure.subplots(2, len(columns), squeeze=False)
-    for i, (title, composition) in enumerate(columns.items()):
-        above, below = axes[0][i], axes[1][i]
-        _draw_distribution(above, composition)
-        _draw_oscillation(below, composition)
-        above.set_title(title, fontsize=9, color=_INK)
-        above.set_xlabel("Privacy loss")
-        step = str(_lattice(composition).step)
-        step = step if len(step) <= 12 else f"{float(_lattice(composition).step):.3g}"
-        below.set_xlabel(rf"Lattice point $t$ (loss $\rho + h\,t$, $h$ = {step})")
-    axes[0][0].set_ylabel("Probability per unit of loss")
-    axes[1][0].set_ylabel("Probability relative to the\ncontinuous Gaussian, less 1")
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    handles += axes[1][0].collections[:1]
-    figure.legend(handles, [*labels, "Certified bounds"], loc="outside upper center", ncols=3, **_LEGEND)
-    return figure
-
-
 def figure_overall(study: Study) -> Figure:
     """The overall guarantee of a release: its trade-off curve, and epsilon as a function of delta, beside zCDP's."""
-    figure = _figure(8.6, 4.2)
+    figure = new_figure(8.6, 4.2)
     left, right = figure.subplots(1, 2)
     rho = study.release.rho
     curve = study.tradeoff(CURVE_POINTS)
@@ -95,23 +51,23 @@ def figure_overall(study: Study) -> Figure:
     betas = conversions.zcdp_beta(rho, alphas)
     inset = left.inset_axes((0.42, 0.26, 0.56, 0.56))
     for axes in (left, inset):
-        axes.plot(curve.alpha, curve.beta, color=_EXACT, lw=1.8, label="Exact")
-        axes.plot(alphas, betas, color=_ZCDP, lw=1.4, label="zCDP")
+        axes.plot(curve.alpha, curve.beta, color=EXACT, lw=1.8, label="Exact")
+        axes.plot(alphas, betas, color=ZCDP, lw=1.4, label="zCDP")
     _square(left)
     left.set(xlabel=_ALPHA, ylabel=_BETA)
     inset.set(xscale="log", yscale="log", xlim=(1e-6, 1), ylim=(1e-6, 1))
     inset.set(xticks=(1e-6, 1e-4, 1e-2, 1), yticks=(1e-6, 1e-4, 1e-2, 1))
     inset.minorticks_off()
-    _dress(inset, 7)
-    left.set_title("Trade-off curve (inset: logarithmic axes)", fontsize=9, color=_INK)
-    left.legend(loc="upper right", ncols=2, **_LEGEND)
+    dress(inset, 7)
+    left.set_title("Trade-off curve (inset: logarithmic axes)", fontsize=9, color=INK)
+    left.legend(loc="upper right", ncols=2, **LEGEND)
     deltas = _deltas(61)
     _draw_epsilons(right, rho, deltas, study.epsilon(deltas))
     right.set(xlabel=_DELTA, ylabel=_EPSILON)
-    right.set_title(r"$\varepsilon$ as a function of $\delta$", fontsize=9, color=_INK)
-    _mark(right, float(study.epsilon(_SHOWN_DELTA)), _EXACT, (-6, -5))
-    _mark(right, float(conversions.zcdp_epsilon_simple(rho, _SHOWN_DELTA)), _SIMPLE, (6, 5))
-    return _titled(figure, study.release.title)
+    right.set_title(r"$\varepsilon$ as a function of $\delta$", fontsize=9, color=INK)
+    _mark(right, float(study.epsilon(_SHOWN_DELTA)), EXACT, (-6, -5))
+    _mark(right, float(conversions.zcdp_epsilon_simple(rho, _SHOWN_DELTA)), SIMPLE, (6, 5))
+    return titled(figure, study.release.title)
 
 
 def figure_tradeoff_panels(release: Release, base: int | None = None) -> Figure:
@@ -123,12 +79,12 @@ def figure_tradeoff_panels(release: Release, base: int | None = None) -> Figure:
     curves = [_ends(r.beta)[0] for r in results]
     figure, panels = _panels(len(others))
     for axes, other, curve in zip(panels, others, curves, strict=True):
-        axes.plot(alphas, [1.0, *curve, 0.0], color=_EXACT, lw=1.2, label="Exact")
+        axes.plot(alphas, [1.0, *curve, 0.0], color=EXACT, lw=1.2, label="Exact")
         _square(axes)
         _note(axes, (base, other), curve, curves[-1])
     large = panels[-1]
-    large.plot(alphas, conversions.zcdp_beta(release.rho, alphas), color=_ZCDP, lw=1.2, label="zCDP")
-    large.legend(loc="upper right", **_LEGEND)
+    large.plot(alphas, conversions.zcdp_beta(release.rho, alphas), color=ZCDP, lw=1.2, label="zCDP")
+    large.legend(loc="upper right", **LEGEND)
     return _framed(figure, _ALPHA, _BETA, "Trade-off curve", release, base)
 
 
@@ -144,7 +100,7 @@ def figure_profile_panels(release: Release, base: int | None = None) -> Figure:
     bottom = min(0.0, *(float(curve.min()) for curve in curves))
     for axes, other, curve in zip(panels, others, curves, strict=True):
         if other != base:
-            axes.plot(deltas, curve, color=_EXACT, lw=1.2, label="Exact")
+            axes.plot(deltas, curve, color=EXACT, lw=1.2, label="Exact")
             _delta_axis(axes, (1e-20, 1e-10))
         else:
             _draw_epsilons(axes, release.rho, deltas, curve)
@@ -161,36 +117,26 @@ def figure_proxy(study: Study, base: int | None = None) -> Figure:
     """
     release = study.release
     base = _base(release, base)
-    figure = _figure(8.6, 3.8)
+    figure = new_figure(8.6, 3.8)
     left, right = figure.subplots(1, 2)
     deltas = _deltas(101)
     own = account_pairs(release, [(base, base)], Grids.read(deltas=deltas, alphas=_PROXY_ALPHAS))[0]
     betas, epsilons = study.beta_bounds(_PROXY_ALPHAS), study.epsilon_bounds(deltas)
     _draw_difference(left, "Trade-off curve", _PROXY_ALPHAS, _relative_difference(_ends(own.beta), betas))
     _draw_difference(right, _EPSILON, deltas, _relative_difference(_ends(own.epsilon), epsilons))
-    _dress(left)
+    dress(left)
     left.set(xlim=(0, 1), xlabel=_ALPHA)
     _delta_axis(right)
     right.set_xlabel(_DELTA)
     for axes, letter in ((left, "f"), (right, r"\varepsilon")):
         own_letter = rf"{letter}_{{{base},{base}}}"
         axes.set_ylabel(rf"$({own_letter} - {letter})\,/\,{own_letter}$ (parts per million)")
-    return _titled(figure, f"Pair ({base}, {base}) as a proxy of the overall guarantee", release.title)
+    return titled(figure, f"Pair ({base}, {base}) as a proxy of the overall guarantee", release.title)
 
 
 def save_figures(study: Study, folder: str | os.PathLike[str]) -> list[Path]:
     """Write the five figures into a folder, each as PNG and as PDF; returns the paths. The same study gives the same bytes."""
-    _figure(1, 1)  # no folder is made where there is no matplotlib
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for number, figure in enumerate(_all_figures(study), start=1):
-        for ending, metadata in (("png", {"Software": None}), ("pdf", {"CreationDate": None})):
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=ending, dpi=200, metadata=metadata)
-            paths.append(target / f"figure{number}.{ending}")
-            write_bytes(paths[-1], buffer.getvalue())
-    return paths
+    return save(((f"figure{n}", figure) for n, figure in enumerate(_all_figures(study), start=1)), Path(folder))
 
 
 def _all_figures(study: Study) -> Iterator[Figure]:
@@ -250,34 +196,12 @@ def _relative_difference(own: tuple[Floats, Floats], overall: tuple[Floats, Floa
     return result
 
 
-def _figure(width: float, height: float, layout: Literal["constrained"] | None = "constrained") -> Figure:
-    """An empty figure, in inches, that belongs to no window and to no global state."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("Figures", "plots") from None
-    return Figure(figsize=(width, height), layout=layout, facecolor="white")
-
-
-def _dress(axes: Axes, size: float = 8) -> None:
-    """Thin spines, a light grid behind the data, small ticks."""
-    for side, spine in axes.spines.items():
-        spine.set_visible(side in ("left", "bottom"))
-        spine.set(linewidth=0.6, color=_SOFT)
-    axes.grid(True, color="#E4E4E4", lw=0.5)
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=size, length=2.5, width=0.6, color=_SOFT, labelcolor=_INK)
-    for text in (axes.xaxis.label, axes.yaxis.label):
-        text.set(fontsize=9, color=_INK)
-    axes.yaxis.get_offset_text().set(fontsize=size, color=_INK)
-
-
 def _square(axes: Axes) -> None:
     """The unit square of the two errors."""
     axes.set(xlim=(0, 1), ylim=(0, 1), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_major_formatter("{x:g}")
-    _dress(axes)
+    dress(axes)
 
 
 def _delta_axis(axes: Axes, ticks: Sequence[float] = (1e-20, 1e-15, 1e-10, 1e-5, 1e-1)) -> None:
@@ -285,39 +209,39 @@ def _delta_axis(axes: Axes, ticks: Sequence[float] = (1e-20, 1e-15, 1e-10, 1e-5,
     axes.set_xlim(1e-21, 1e-1)
     axes.set_xticks(ticks)
     axes.minorticks_off()
-    _dress(axes)
+    dress(axes)
 
 
 def _draw_epsilons(axes: Axes, rho: Fraction, deltas: list[float], exact: Floats) -> None:
     """epsilon against delta: exact, both conversions of zCDP, and the continuous Gaussian with the same rho."""
     simple, best = conversions.zcdp_epsilon_simple(rho, deltas), conversions.zcdp_epsilon(rho, deltas)
     gaussian = conversions.gaussian_epsilon(math.sqrt(2 * rho), deltas)
-    axes.plot(deltas, simple, color=_SIMPLE, lw=1.4, label=r"zCDP, $\rho + 2\sqrt{\rho\,\log(1/\delta)}$")
-    axes.plot(deltas, best, color=_ZCDP, lw=1.4, label="zCDP, optimal conversion")
-    axes.plot(deltas, exact, color=_EXACT, lw=1.8, label="Exact")
-    axes.plot(deltas, gaussian, color=_INK, lw=0.8, ls=(0, (4, 4)), label="Continuous Gaussian formula")
+    axes.plot(deltas, simple, color=SIMPLE, lw=1.4, label=r"zCDP, $\rho + 2\sqrt{\rho\,\log(1/\delta)}$")
+    axes.plot(deltas, best, color=ZCDP, lw=1.4, label="zCDP, optimal conversion")
+    axes.plot(deltas, exact, color=EXACT, lw=1.8, label="Exact")
+    axes.plot(deltas, gaussian, color=INK, lw=0.8, ls=(0, (4, 4)), label="Continuous Gaussian formula")
     _delta_axis(axes)
-    axes.legend(loc="lower left", **_LEGEND)
+    axes.legend(loc="lower left", **LEGEND)
 
 
 def _mark(axes: Axes, value: float, colour: str, offset: tuple[int, int]) -> None:
     """A dot with its value at the delta that the Census Bureau quotes."""
     at, sides = float(_SHOWN_DELTA), ("left", "bottom") if offset[0] > 0 else ("right", "top")
     axes.plot([at], [value], "o", ms=4, color=colour)
-    text = axes.annotate(f"{value:.2f}", (at, value), offset, textcoords="offset points", fontsize=8, color=_INK)
+    text = axes.annotate(f"{value:.2f}", (at, value), offset, textcoords="offset points", fontsize=8, color=INK)
     text.set(ha=sides[0], va=sides[1])
 
 
 def _draw_difference(axes: Axes, title: str, grid: Sequence[Any], bounds: Floats) -> None:
     """The middle of certified bounds in parts per million, and how far these are from it."""
     low, high = bounds
-    axes.axhline(0.0, color=_SOFT, lw=0.6)
-    axes.plot([float(x) for x in grid], (low + high) / 2, color=_EXACT, lw=1.4)
+    axes.axhline(0.0, color=SOFT, lw=0.6)
+    axes.plot([float(x) for x in grid], (low + high) / 2, color=EXACT, lw=1.4)
     if max(abs(y) for y in axes.get_ylim()) < 0.01:  # what is zero but for rounding looks like zero
         axes.set_ylim(-0.01, 0.01)
     width = float(np.nanmax(high - low, initial=0.0)) / 2
     digit, power = f"{width:.0e}".split("e")
-    axes.set_title(rf"{title} (certified within ${digit}\times10^{{{int(power)}}}$ ppm)", fontsize=9, color=_INK)
+    axes.set_title(rf"{title} (certified within ${digit}\times10^{{{int(power)}}}$ ppm)", fontsize=9, color=INK)
 
 
 def _panels(count: int) -> tuple[Figure, list[Axes]]:
@@ -327,7 +251,7 @@ def _panels(count: int) -> tuple[Figure, list[Axes]]:
     down = max(math.ceil((small + _WIDE * _TALL) / across), _TALL)
     cell, gap, sides, ends = 1.08, (0.36, 0.36), (0.62, 0.18), (0.55, 0.92 if small else 0.74)  # inches
     width, height = across * (cell + gap[0]) - gap[0] + sum(sides), down * (cell + gap[1]) - gap[1] + sum(ends)
-    figure = _figure(width, height, layout=None)
+    figure = new_figure(width, height, layout=None)
     figure.subplots_adjust(sides[0] / width, ends[0] / height, 1 - sides[1] / width, 1 - ends[1] / height)
     grid = figure.add_gridspec(down, across, wspace=gap[0] / cell, hspace=gap[1] / cell)
     cells = [(i, j) for i in range(down) for j in range(across) if i < down - _TALL or j < across - _WIDE][:small]
@@ -340,88 +264,20 @@ def _panels(count: int) -> tuple[Figure, list[Axes]]:
 
 def _note(axes: Axes, pair: tuple[int, int], curve: Floats, own: Floats) -> None:
     """The pair, and its largest relative difference from the pair (base, base) on the grid."""
-    axes.set_title(f"({pair[0]}, {pair[1]})", fontsize=8, pad=3, color=_INK)
+    axes.set_title(f"({pair[0]}, {pair[1]})", fontsize=8, pad=3, color=INK)
     if pair[0] != pair[1]:
         usable = own > 0
         largest = float(np.max(np.abs(curve[usable] / own[usable] - 1), initial=0.0)) * _MILLION
         text = f"{largest:.2g} ppm" if largest >= 0.01 else "< 0.01 ppm"
-        axes.text(0.97, 0.95, text, transform=axes.transAxes, ha="right", va="top", fontsize=6.5, color=_SOFT)
+        axes.text(0.97, 0.95, text, transform=axes.transAxes, ha="right", va="top", fontsize=6.5, color=SOFT)
 
 
 def _framed(figure: Figure, x_label: str, y_label: str, title: str, release: Release, base: int) -> Figure:
     """Common labels of a grid of panels."""
     width, height = figure.get_size_inches()
-    figure.supxlabel(x_label, fontsize=9, color=_INK, y=0.08 / height)
-    figure.supylabel(y_label, fontsize=9, color=_INK, x=0.08 / width)
+    figure.supxlabel(x_label, fontsize=9, color=INK, y=0.08 / height)
+    figure.supylabel(y_label, fontsize=9, color=INK, x=0.08 / width)
     several = len(release.allocations) > 1
     of = f"s of the pairs ({base}, l)" if several else f" of the pair ({base}, {base})"
     note = "\nppm: largest difference from the large panel on the grid, relative to it" if several else ""
-    return _titled(figure, f"{title}{of}", release.title + note, y=1 - 0.12 / height)
-
-
-def _titled(figure: Figure, title: str, *lines: str, **place: float) -> Figure:
-    """The title of a figure: each of its lines no longer than the figure is wide."""
-    longest = round(12 * figure.get_size_inches()[0])
-    text = "\n".join(
-        textwrap.shorten(x, longest, placeholder=" ...") for line in (title, *lines) for x in line.split("\n")
-    )
-    figure.suptitle(text, fontsize=9.5, color=_INK, **place)
-    return figure
-
-
-def _name(composition: Composition) -> str:
-    count = sum(composition.mechanisms.values())
-    return rf"{count} mechanism{'s' * (count > 1)}, $\rho$ = {float(composition.rho):.4g}"
-
-
-def _lattice(composition: Composition) -> Lattice:
-    return composition._contours.lattice
-
-
-def _masses(composition: Composition, points: list[int]) -> tuple[Floats, Floats]:
-    """Certified bounds of P(h a <= S < h b) for neighbours a, b in an ascending list of lattice points."""
-    tails = tails_at(composition._contours, points, resort=False)
-    low, high = np.exp([t.low for t in tails]), np.exp([t.high for t in tails])
-    return np.maximum(low[:-1] - high[1:], 0.0), high[:-1] - low[1:]
-
-
-def _density(lattice: Lattice, centred_loss: Any) -> Floats:
-    """The density of the continuous Gaussian with the same rho."""
-    result: Floats = np.exp(-(centred_loss**2) / (2 * lattice.r)) / math.sqrt(2 * math.pi * lattice.r)
-    return result
-
-
-def _half_range(lattice: Lattice) -> int:
-    return math.ceil(_REACH * math.sqrt(lattice.r) / lattice.h)
-
-
-def _draw_distribution(axes: Axes, composition: Composition) -> None:
-    """Probability per unit of loss in equal bins of lattice points, one point each where there are few."""
-    lattice = _lattice(composition)
-    half = _half_range(lattice)
-    size = math.ceil((2 * half + 1) / _BINS)
-    points = list(range(-half, half + size + 1, size))
-    low, high = _masses(composition, points)
-    where = lattice.h * (np.array(points[:-1]) + (size - 1) / 2)
-    line, rho = np.linspace(where[0], where[-1], 400), lattice.r / 2
-    axes.plot(line + rho, _density(lattice, line), color=_ZCDP, lw=1.2, label="Continuous Gaussian")
-    axes.plot(where + rho, (low + high) / (2 * size * lattice.h), "o", ms=2.2, color=_EXACT, label="Exact")
-    axes.set_ylim(0, None)
-    _dress(axes)
-
-
-def _draw_oscillation(axes: Axes, composition: Composition) -> None:
-    """Neighbouring lattice points relative to the density: all of them, or a window in the middle where there are many."""
-    lattice = _lattice(composition)
-    half = _half_range(lattice)
-    if half > _BINS:
-        half = min(max(round(1.1 * min(lattice.strides)), _WINDOW[0]), _WINDOW[1])
-    right = np.arange(half + 1)
-    points = np.concatenate([-right[:0:-1], right])
-    expected = lattice.h * _density(lattice, lattice.h * points)
-    # S is symmetric
-    low, high = (np.concatenate([m[:0:-1], m]) / expected - 1 for m in _masses(composition, [*range(half + 2)]))
-    axes.axhline(0.0, color=_ZCDP, lw=1.2)
-    axes.fill_between(points, low, high, color=_EXACT, alpha=0.25, lw=0)
-    axes.plot(points, (low + high) / 2, "o-" if half <= 80 else "-", ms=2.2, lw=0.6, color=_EXACT)
-    _dress(axes)
+    return titled(figure, f"{title}{of}", release.title + note, y=1 - 0.12 / height)

@@ -1,0 +1,66 @@
+"""How figures look: one palette, one kind of axes, files that are the same bytes for the same figure."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from exactdp.errors import MissingExtraError
+from exactdp.files import write_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette, which readers with any colour vision can tell apart; red-orange and orange also differ in lightness
+EXACT, ZCDP, SIMPLE, INK, SOFT = "#0072B2", "#D55E00", "#E69F00", "#333333", "#767676"
+LEGEND: dict[str, Any] = {"frameon": False, "fontsize": 8, "labelcolor": INK, "handlelength": 1.8}
+
+
+def new_figure(width: float, height: float, layout: Literal["constrained"] | None = "constrained") -> Figure:
+    """An empty figure, in inches, that belongs to no window and to no global state."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("Figures", "plots") from None
+    return Figure(figsize=(width, height), layout=layout, facecolor="white")
+
+
+def dress(axes: Axes, size: float = 8) -> None:
+    """Thin spines, a light grid behind the data, small ticks."""
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set(linewidth=0.6, color=SOFT)
+    axes.grid(True, color="#E4E4E4", lw=0.5)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=size, length=2.5, width=0.6, color=SOFT, labelcolor=INK)
+    for text in (axes.xaxis.label, axes.yaxis.label):
+        text.set(fontsize=9, color=INK)
+    axes.yaxis.get_offset_text().set(fontsize=size, color=INK)
+
+
+def titled(figure: Figure, title: str, *lines: str, **place: float) -> Figure:
+    """The title of a figure: each of its lines no longer than the figure is wide."""
+    longest = round(12 * figure.get_size_inches()[0])
+    text = "\n".join(
+        textwrap.shorten(x, longest, placeholder=" ...") for line in (title, *lines) for x in line.split("\n")
+    )
+    figure.suptitle(text, fontsize=9.5, color=INK, **place)
+    return figure
+
+
+def save(figures: Iterable[tuple[str, Figure]], folder: Path) -> list[Path]:
+    """Write named figures into a folder, each as PNG and as PDF; returns the paths. The same figure gives the same bytes."""
+    new_figure(1, 1)  # no folder is made where there is no matplotlib
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, figure in figures:
+        for ending, metadata in (("png", {"Software": None}), ("pdf", {"CreationDate": None})):
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=ending, dpi=200, metadata=metadata)
+            paths.append(folder / f"{name}.{ending}")
+            write_bytes(paths[-1], buffer.getvalue())
+    return paths

@@ -1,0 +1,323 @@
+"""When is the Gaussian shortcut good enough? Certified bounds of delta(epsilon) - delta_Gaussian(epsilon), and their sign.
+
+For a composition of discrete and continuous Gaussians let R = 2 rho, y = epsilon - R/2 and M(z) = E e^{zS} = e^{R z^2/2}
+Theta(z), where Theta is a product of theta functions. The continuous Gaussian with the same rho has e^{R z^2/2}, so the
+difference of the two deltas is the integral of e^{R z^2/2 - z y} (Theta(z) - 1) / (z (z + 1)) along any vertical line. It has
+three parts (docs/theory/edgeworth.md, Theorem 22):
+
+    smooth     the first terms of the theta functions near frequency 0: closed form, Gaussian deltas at complex thresholds
+    lattice    S lives on h Z: the kink of the payoff against the lattice, closed form
+    remainder  second-order terms and far peaks of the characteristic function, bounded in absolute value
+
+`GaussianGap` prepares everything that does not depend on epsilon, once; each question then costs microseconds.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from flint import acb, arb
+from scipy.special import wofz
+
+from exactdp.engine.lattice import common_step
+from exactdp.engine.total import Part, TotalLoss
+from exactdp.errors import InvalidInputError, LatticeTooFineError
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.mechanisms.gaussian import Gaussian
+from exactdp.mechanisms.loss import UNIT
+from exactdp.mechanisms.theta import Floats
+from exactdp.mechanisms.theta_ball import ball, precision
+from exactdp.numbers import Number, rational, shown
+from exactdp.theory.central_zone import Grid, Group
+from exactdp.theory.far_peaks import FarPeaks, Noise, far_peaks
+
+if TYPE_CHECKING:
+    from exactdp.composition import Composition
+
+_BITS = 160
+_POINTS = 2_000  # lattice points summed one by one; beyond, Euler and Maclaurin
+_LEAST_TILT = 0.3  # in units of 1 / sqrt(R)
+_FINEST_AIM = 1e-22
+_COARSEST_NOISE = 0.02
+_IMAGES = math.pi**2 - 4  # sum over j != 0 of 1 / (j + 1/2)^2
+_DEEPEST_ROOT = 35.0  # in standard deviations
+_FADDEEVA = 1e-12
+_ROUNDING = 1e-13
+"""What float64 may lose in sums over at most _POINTS terms, relative to the sum of their sizes; libm being good to 4 units."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """delta = delta_Gaussian (1 + g) at one epsilon, with `lower` <= g <= `upper` proved."""
+
+    epsilon: Fraction
+    log_gaussian: float
+    lower: float
+    upper: float
+
+    @property
+    def side(self) -> str:
+        """What the Gaussian shortcut does to delta: "understates", "overstates", or "unknown" where these bounds do not tell."""
+        if self.lower > 0:
+            return "understates"
+        return "overstates" if self.upper < 0 else "unknown"
+
+    @property
+    def size(self) -> float:
+        """A bound of |delta - delta_Gaussian| relative to delta_Gaussian."""
+        return max(abs(self.lower), abs(self.upper))
+
+    @property
+    def digits(self) -> int:
+        """How many decimal digits of the Gaussian formula are proved: its relative error is at most 10^-digits."""
+        return max(0, math.floor(-math.log10(max(self.size, 1e-300))))
+
+    @property
+    def statement(self) -> str:
+        """One plain sentence."""
+        told = {"understates": ", which understates it", "overstates": ", which overstates it", "unknown": ""}[
+            self.side
+        ]
+        size = f"{Context(prec=2, rounding=ROUND_CEILING).create_decimal(self.size):g}"  # rounded up, like every bound
+        return f"delta is proved to be within {size} (relative) of the Gaussian formula's{told}."
+
+    def good_to(self, digits: int) -> bool:
+        """Whether the Gaussian formula is proved to be within 10^-digits of delta, relative to itself."""
+        return self.size <= 10.0**-digits
+
+
+class GaussianGap:
+    """The gap between the exact delta and the Gaussian formula, for one composition of discrete and continuous Gaussians.
+
+    >>> from exactdp import DiscreteGaussian
+    >>> GaussianGap(10 * DiscreteGaussian(1)).at(25).side
+    'overstates'
+    >>> GaussianGap(100 * DiscreteGaussian(400)).at(2).digits
+    4
+    """
+
+    def __init__(self, composition: Composition) -> None:
+        for m in composition.mechanisms:
+            if not isinstance(m, DiscreteGaussian | Gaussian):
+                raise InvalidInputError(
+                    f"The gap to the Gaussian formula is known for discrete and continuous Gaussians only. Found {shown(m)}; "
+                    "use compare(), which takes any composition."
+                )
+        self._composition = composition
+        self.spread = 2 * Fraction(composition.rho)
+        """R = 2 rho."""
+        self._r = float(self.spread)
+
+    @cached_property
+    def _groups(self) -> list[Group]:
+        return [
+            Group(float(m.sigma2), m.sensitivity, n)
+            for m, n in self._composition.mechanisms.items()
+            if isinstance(m, DiscreteGaussian)
+        ]
+
+    @cached_property
+    def step(self) -> Fraction:
+        """h, the lattice step of S; 0 where a continuous Gaussian takes part, or the lattice is too fine to matter."""
+        mechanisms = self._composition.mechanisms
+        if len(self._groups) < len(mechanisms):
+            return Fraction(0)
+        step = common_step(m.sensitivity / m.sigma2 for m in mechanisms if isinstance(m, DiscreteGaussian))
+        return step if step > Fraction(1, 10**12) * self.spread else Fraction(0)
+
+    @cached_property
+    def _cut(self) -> float:
+        """om_c: the central zone is |om| <= om_c, half-way to the first peak of the largest weight."""
+        weights = [g.sensitivity / g.sigma2 for g in self._groups]
+        return math.pi / max(weights)
+
+    @cached_property
+    def _smooth(self) -> list[tuple[int, float]]:
+        """Sensitivities and the sums of count 2 q / theta(0) of the groups whose first theta term peaks well inside the zone."""
+        found: dict[int, float] = {}
+        for g in self._groups:
+            if 2 * math.pi * g.sensitivity / self._r <= self._cut / 2 and g.first > 1e-300:
+                found[g.sensitivity] = found.get(g.sensitivity, 0.0) + g.first
+        return sorted(found.items())
+
+    @cached_property
+    def is_hopeless(self) -> bool:
+        """Noise so coarse that nothing but the trivial bounds is offered."""
+        return any(g.sigma2 < _COARSEST_NOISE for g in self._groups)
+
+    @cached_property
+    def _grid(self) -> Grid:
+        return Grid.of(self._groups, {d for d, _ in self._smooth}, self._r, self._cut)
+
+    @cached_property
+    def far(self) -> FarPeaks:
+        """The bound for the far peaks of the characteristic function."""
+        if not self._groups:
+            return FarPeaks(0.0, 0.0, 0.0, 0)
+        total = TotalLoss(tuple(Part(m.loss(), n) for m, n in self._composition.mechanisms.items()))
+        noise = [
+            Noise(n, float(m.sigma2), m.sensitivity / float(m.sigma2))
+            if isinstance(m, DiscreteGaussian)
+            else Noise(n, math.inf, 0.0)
+            for m, n in self._composition.mechanisms.items()
+        ]
+        scale = float(self.step) ** 2 / 12 + sum(size for _, size in self._smooth)
+        aim = max(_FINEST_AIM, 1e-3 * scale / math.sqrt(self._r))
+        trivial = FarPeaks(
+            0.0, 0.0, 1 / (math.pi * self._cut), 0
+        )  # phi_S <= 1, and the weight's integral is at most 1 / om_c
+        while aim < 1:
+            try:
+                found = far_peaks(total, noise, self._r, self._cut, float(self.step), aim)
+                return min(found, trivial, key=lambda peaks: peaks.total)
+            except LatticeTooFineError:
+                aim *= 1e4
+        return trivial
+
+    def at(self, epsilon: Number) -> Gap:
+        """The bounds at one epsilon, in float64 (assumptions: libm good to 4 units, scipy's Faddeeva function to 1e-12)."""
+        exact, y = self._read(epsilon)
+        if -float(y) > _DEEPEST_ROOT * math.sqrt(
+            self._r
+        ):  # e^{-y^2/(2R)}, the unit of everything here, would underflow
+            return self.at_in_balls(epsilon)
+        low = float(y)
+        deltas = [_shifted_delta(self._r, low, d) for d in (0, *(d for d, _ in self._smooth))]
+        base, error = deltas[0]
+        estimate, remainder = self._parts(y, deltas)
+        bounds = [
+            (estimate + sign * remainder) / (base - sign * math.copysign(error, estimate + sign * remainder))
+            for sign in (-1, 1)
+        ]
+        room = 4 * UNIT * (1 + abs(bounds[0]) + abs(bounds[1]))
+        log_base = math.log(base) - low * low / (2 * self._r)
+        return self._gap(exact, log_base, bounds[0] - room, bounds[1] + room)
+
+    def at_in_balls(self, epsilon: Number) -> Gap:
+        """The same with the closed forms in balls: slower, and no assumption about special functions."""
+        exact, y = self._read(epsilon)
+        with precision(_BITS + 2 * max(0, self.spread.numerator.bit_length() - self.spread.denominator.bit_length())):
+            unit = (ball(y) ** 2 / (2 * ball(self.spread))).exp()
+            deltas = [(gaussian_ball(self.spread, exact, d) * unit, 0.0) for d in (0, *(d for d, _ in self._smooth))]
+            base = deltas[0][0]
+            if not base > 0:
+                raise InvalidInputError(
+                    f"The Gaussian delta at epsilon = {shown(epsilon)} is too small to be told from 0."
+                )
+            estimate, remainder = self._parts(y, deltas)
+            low, high = (estimate - remainder) / base, (estimate + remainder) / base
+            log_base = float((base.log() - unit.log()).mid())
+            return self._gap(exact, log_base, float(arb(low).lower()), float(arb(high).upper()))
+
+    def _read(self, epsilon: Number) -> tuple[Fraction, Fraction]:
+        exact = rational(epsilon, "epsilon")
+        return exact, exact - self.spread / 2
+
+    def _gap(self, epsilon: Fraction, log_gaussian: float, lower: float, upper: float) -> Gap:
+        """Bounds that are never worse than what is certain: 0 <= delta <= 1."""
+        most = math.expm1(min(-log_gaussian, 700.0)) * (1 + 1e-12) + 1e-12 if log_gaussian > -700 else math.inf
+        if self.is_hopeless or not lower <= upper:
+            lower, upper = -1.0, most
+        return Gap(
+            epsilon,
+            log_gaussian,
+            max(math.nextafter(lower, -math.inf), -1.0),
+            min(math.nextafter(upper, math.inf), most),
+        )
+
+    def _parts(self, y: Fraction, deltas: list[tuple[Any, float]]) -> tuple[Any, Any]:
+        """An estimate of delta - delta_Gaussian and a bound of what it leaves out, in units of e^{-y^2/(2R)}.
+
+        `deltas` are the Gaussian deltas at complex thresholds in the same unit, with their errors, the plain one first.
+        """
+        if not self._groups:
+            return 0.0, 0.0
+        low, h = float(y), float(self.step)
+        lam = max(low / self._r, _LEAST_TILT / math.sqrt(self._r))
+        away = lam - low / self._r
+        exponent = self._r * away * away / 2
+        scale = math.exp(exponent) if exponent < 700 else math.inf
+        images = _IMAGES * h * h / (4 * math.pi**2)
+        grid = self._grid
+        rest = grid.second(lam, images) + self.far.total
+        base, base_error = deltas[0]
+        smooth, error = base * 0, 0.0
+        for (_, size), (value, own) in zip(self._smooth, deltas[1:], strict=True):
+            smooth += size * (value - base)
+            error += size * (own + base_error + 1e-12 * (abs(float(value)) + float(base)))
+        if not h:
+            return smooth, error + scale * (rest + grid.tail_far) * (1 + 1e-12)
+        rest += grid.tail * (2 / (lam * (1 + lam)) + 3 * images)
+        if self._points(low, h) <= _POINTS:
+            total, error = self._lattice_sum(y, lam)
+            return scale * total - base, base_error + scale * (rest + error) * (1 + 1e-12)
+        part = y / self.step
+        part -= math.floor(part)
+        density = float(self._first_density(np.zeros(1), low)[0]) / math.sqrt(2 * math.pi * self._r)
+        kink = -float(part * part - part + Fraction(1, 6)) * h * h / 2
+        return smooth + kink * density, error + scale * (rest + grid.kink(lam, h) + 1e-12 * h * h) * (1 + 1e-12)
+
+    def _points(self, low: float, h: float) -> float:
+        """Lattice points from the threshold to where the density has fallen by e^-50."""
+        return (math.sqrt(max(low, 0.0) ** 2 + 100 * self._r) - low) / h
+
+    def _first_density(self, above: Floats, y: float) -> Floats:
+        """The first-order density over the Gaussian's at y + above = x: 1 + sum size (e^{2 pi^2 D^2/R} cos(2 pi D x/R) - 1)."""
+        result = np.ones_like(above)
+        for d, size in self._smooth:
+            growth = math.exp(2 * math.pi**2 * d * d / self._r)
+            result += size * (growth * np.cos(2 * math.pi * d * (y + above) / self._r) - 1)
+        return result
+
+    def _lattice_sum(self, y: Fraction, lam: float) -> tuple[float, float]:
+        """The first-order delta summed over the lattice points above y, in units of e^{R lam^2/2 - lam y}; and its error."""
+        h, low = float(self.step), float(y)
+        part = y / self.step
+        first = float((math.floor(part) + 1 - part) * self.step)
+        above: Floats = first + h * np.arange(math.ceil(self._points(low, h)) + 2, dtype=np.float64)
+        # -(y + a)^2 / (2R) - (R lam^2 / 2 - lam y) = -(y - R lam + a)^2 / (2R) - lam a
+        shifted = (low - self._r * lam) + above
+        weights = np.exp(-shifted * shifted / (2 * self._r) - lam * above) * (h / math.sqrt(2 * math.pi * self._r))
+        payoff = -np.expm1(-above)
+        terms = weights * payoff * self._first_density(above, low)
+        growth = 1 + self._growth
+        rounding = _ROUNDING * float(np.sum(weights * payoff)) * growth * (1 + self._r * lam * lam + abs(lam * low))
+        left_out = float(weights[-1]) * growth / -math.expm1(-h * (low + float(above[-1])) / self._r)
+        return math.fsum(terms), rounding + left_out
+
+    @cached_property
+    def _growth(self) -> float:
+        """A bound of |first-order density - 1|."""
+        return sum(size * (math.exp(2 * math.pi**2 * d * d / self._r) + 1) for d, size in self._smooth)
+
+
+def _shifted_delta(r: float, y: float, shift: int) -> tuple[float, float]:
+    """Re of the Gaussian delta at the complex threshold y + 2 pi i A, in units of e^{-y^2/(2R)}, and a bound of its error.
+
+    With a = (y + 2 pi i A) / sqrt(2R), b = a + sqrt(R/2) and Faddeeva's w it is e^{2 pi^2 A^2/R} Re(e^{-2 pi i A y/R} (w(ia) -
+    w(ib))) / 2.
+    """
+    a = complex(y, 2 * math.pi * shift) / math.sqrt(2 * r)
+    first, second = complex(wofz(1j * a)), complex(wofz(1j * (a + math.sqrt(r / 2))))
+    growth = math.exp(2 * math.pi**2 * shift * shift / r) / 2
+    turn = 2 * math.pi * shift * y / r
+    value = growth * (cmath.exp(-1j * turn) * (first - second)).real
+    return value, _FADDEEVA * growth * (abs(first) + abs(second)) * (1 + abs(turn) + y * y / r)
+
+
+def gaussian_ball(spread: Fraction, epsilon: Fraction, shift: int = 0) -> arb:
+    """The Gaussian delta at the complex threshold y + 2 pi i A, as a ball: with r = sqrt(2R), the real part of
+
+    (erfc((y + 2 pi i A) / r) - e^epsilon erfc((y + R + 2 pi i A) / r)) / 2.
+    """
+    root = (2 * ball(spread)).sqrt()
+    turn = 2 * arb.pi() * shift
+    below, above = (acb(ball(epsilon + sign * spread / 2), turn) / root for sign in (-1, 1))
+    return ((below.erfc() - ball(epsilon).exp() * above.erfc()) / 2).real

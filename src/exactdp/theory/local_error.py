@@ -1,0 +1,147 @@
+"""P(X_1 + ... + X_m = n) for discrete Gaussians against its Edgeworth approximation: exact local errors, in balls.
+
+The probabilities come from the engine's identity with tilt 0 and a payoff of one lattice point,
+
+    P(S = n) = (1/N) sum_{k mod N} f(2 pi k / N)^m cos(2 pi k n / N)  -  (aliases n + jN, j != 0),
+
+f the characteristic function of one noise, computed by Poisson summation as a sum of positive terms. Aliases are below
+2 exp(-(N - |n|)^2 / (2 m sigma2)); the nodes left out are below the last one kept, since f falls on (0, pi).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import arb, ctx
+
+from exactdp.errors import AccuracyError
+from exactdp.mechanisms.theta_ball import ball, precision
+from exactdp.numbers import Number, whole
+from exactdp.theory.moments import cumulant_ball, read_sigma2, standardized_cumulant_ball
+
+LARGEST_FOLD = 1_000_000
+_SPARE = 24
+_MOST_BITS = 1 << 14
+_MOST_WORK = 50_000_000
+
+
+@dataclass(frozen=True)
+class LocalErrors:
+    """The largest error over all lattice points, of the Edgeworth approximation and of the normal density alone, as balls."""
+
+    sigma2: Fraction
+    m: int
+    edgeworth: arb
+    edgeworth_at: int
+    normal: arb
+    normal_at: int
+
+
+def edgeworth_ball(sigma2: Fraction, m: int, points: list[int]) -> tuple[list[arb], list[arb]]:
+    """The approximations of P(S = n) at integer points n, with the lambda_4 term and without it, at the current precision.
+
+    With y = n / B_m, B_m = sqrt(m kappa_2): e^{-y^2/2} / (sqrt(2 pi) B_m) times 1 + lambda_4 (3 - 6 y^2 + y^4) / (24 m), or 1.
+    """
+    variance = m * cumulant_ball(sigma2, 2)
+    front = 1 / (2 * arb.pi() * variance).sqrt()
+    term = standardized_cumulant_ball(sigma2, 4) / (24 * m)
+    plain, better = [], []
+    for n in points:
+        square = n * n / variance
+        plain.append(front * (-square / 2).exp())
+        better.append(plain[-1] * (1 + term * (3 - 6 * square + square * square)))
+    return better, plain
+
+
+def masses_ball(sigma2: Fraction, m: int, last: int) -> list[arb]:
+    """P(X_1 + ... + X_m = n) for n = 0 ... last, each within about 2^-precision of its exact value."""
+    bits = int(ctx.prec)
+    spread = m * float(sigma2)
+    far = math.ceil(math.sqrt(2 * spread * bits * math.log(2))) + 1
+    nodes = last + far
+    powers, dropped = _powers(sigma2, m, nodes, bits)
+    if len(powers) * (last + 1) > _MOST_WORK:
+        raise AccuracyError(
+            f"{len(powers) * (last + 1):,} terms would have to be summed, more than {_MOST_WORK:,}. Use a smaller m or sigma2."
+        )
+    turn = 2 * arb.pi() / nodes
+    cosines = [(turn * j).cos() for j in range(nodes // 2 + 1)]
+    alias = 2 * (-(ball(Fraction(far * far)) / (2 * m * ball(sigma2)))).exp()
+    error = alias + dropped
+    slack = (-error).union(error)
+    result = []
+    for n in range(last + 1):
+        total = powers[0] / 2
+        for k in range(1, len(powers)):
+            j = k * n % nodes
+            total += powers[k] * cosines[min(j, nodes - j)]
+        result.append(2 * total / nodes + slack)
+    return result
+
+
+def _powers(sigma2: Fraction, m: int, nodes: int, bits: int) -> tuple[list[arb], arb]:
+    """f(2 pi k / N)^m for the nodes that matter in 0 <= k <= N/2 (N/2 at half its weight), and a bound of the rest over N."""
+    s, turn = ball(sigma2), 2 * arb.pi() / nodes
+    bottom = _theta(s, arb(0), bits)
+    powers: list[arb] = []
+    tiny = arb(2) ** -(bits + nodes.bit_length())
+    for k in range(nodes // 2 + 1):
+        power = (_theta(s, turn * k, bits) / bottom) ** m
+        if power < tiny:
+            return powers, tiny
+        powers.append(power / 2 if 2 * k == nodes else power)
+    return powers, arb(0)
+
+
+def cf_ball(s: arb, v: arb) -> arb:
+    """The characteristic function of one noise at 0 <= v <= pi, at the current precision."""
+    bits = int(ctx.prec)
+    return _theta(s, v, bits) / _theta(s, arb(0), bits)
+
+
+def _theta(s: arb, v: arb, bits: int) -> arb:
+    """The sum over u of exp(-s (v + 2 pi u)^2 / 2) for 0 <= v <= pi."""
+    terms = math.ceil(math.sqrt((bits + _SPARE) * math.log(2) / (2 * math.pi**2 * float(s.lower())))) + 2
+    total = (-s * v * v / 2).exp()
+    for u in range(1, terms + 1):
+        for sign in (-1, 1):
+            total += (-s * (v + sign * 2 * arb.pi() * u) ** 2 / 2).exp()
+    # beyond: |v + 2 pi u| >= pi (2 u - 1) with u > terms, terms falling by more than e^{-4 pi^2 s terms} < 1/2 of the first
+    first = (-s * (arb.pi() * (2 * terms + 1)) ** 2 / 2).exp()
+    fall = (-4 * arb.pi() ** 2 * s * (terms + 1)).exp()
+    rest = 2 * first / (1 - fall)
+    return total + (-rest).union(rest)
+
+
+def local_errors(sigma2: Number, m: int, digits: int = 6) -> LocalErrors:
+    """sup over n of |P(S = n) - approximation| with at least `digits` correct digits, both approximations.
+
+    Guarantee: the suprema are over all integers; beyond the last point looked at both terms are below what was found.
+    """
+    s, fold = read_sigma2(sigma2), whole(m, "m", 1, LARGEST_FOLD)
+    wanted = whole(digits, "digits", 1, 100) * math.log2(10)
+    bits = 96
+    while bits <= _MOST_BITS:
+        with precision(bits):
+            last = math.ceil(math.sqrt(2 * fold * float(s) * bits * math.log(2))) + 4
+            exact = masses_ball(s, fold, last)
+            better, plain = edgeworth_ball(s, fold, list(range(last + 1)))
+            found = [_largest([p - a for p, a in zip(exact, which, strict=True)]) for which in (better, plain)]
+            # beyond `last`: P <= e^{-n^2/(2 m s)} <= 2^-bits, and the approximations fall from there on (y^2 > 100)
+            beyond = arb(2) ** -bits + 2 * abs(better[-1]) + 2 * plain[-1]
+            if all(value > beyond and int(value.rel_accuracy_bits()) > wanted for value, _ in found):
+                return LocalErrors(s, fold, found[0][0], found[0][1], found[1][0], found[1][1])
+        bits *= 2
+    raise AccuracyError(f"{digits} digits were not reached at {_MOST_BITS} bits. Use a smaller sigma2.")
+
+
+def _largest(values: list[arb]) -> tuple[arb, int]:
+    """An enclosure of the largest absolute value, and where it is."""
+    sizes = [abs(v) for v in values]
+    at = max(range(len(sizes)), key=lambda i: sizes[i].mid())
+    top = sizes[at]
+    for size in sizes:
+        top = top.max(size)
+    return top, at

@@ -1,0 +1,239 @@
+"""The gap between the exact delta and the Gaussian formula: proved bounds against certified values, in random compositions."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from flint import arb
+
+import exactdp
+import oracle
+from exactdp import Composition, DiscreteGaussian, DiscreteLaplace, Gaussian, InvalidInputError, theory
+from exactdp.mechanisms.theta_ball import precision
+from exactdp.theory.far_peaks import Noise, far_peaks
+from exactdp.theory.gaussian_gap import GaussianGap, _shifted_delta, gaussian_ball
+from gap_oracle import some_composition, truth
+
+TEN = 10 * DiscreteGaussian(1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_bounds_hold_in_random_compositions(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(10):  # make theory does a thousand
+        c = some_composition(rng)
+        gap, root = GaussianGap(c), c.mu
+        for z in (rng.uniform(-1, 3), rng.uniform(0, 8)):
+            epsilon = max(
+                Fraction(root * root / 2 + z * root).limit_denominator(rng.choice([1, 4, 10**6])), Fraction(0)
+            )
+            if epsilon > (root / 2 + 30) * root:
+                continue
+            low, high = truth(c, epsilon)
+            for found in (gap.at(epsilon), gap.at_in_balls(epsilon)):
+                assert -1 <= found.lower <= found.upper
+                assert low <= found.upper, (c, epsilon)
+                assert found.lower <= high, (c, epsilon)
+
+
+def test_most_dhc_pairs_are_within_a_factor_100() -> None:
+    release = exactdp.census.release("dhc-persons-us")
+    rng = random.Random(8)
+    ratios, sides, pairs = [], 0, rng.sample(sorted(release.pairs), 60)
+    for pair in pairs:
+        c = release.pair(*pair)
+        gap = GaussianGap(c)
+        for epsilon in (Fraction("24.00003"), Fraction("20.123")):
+            low, high = truth(c, epsilon)
+            found = gap.at(epsilon)
+            assert low <= found.upper
+            assert found.lower <= high
+            sides += found.side != "unknown"
+            if min(abs(low), abs(high)) > 5 * (high - low):  # the true gap is known
+                assert found.side in ("unknown", "understates" if low > 0 else "overstates")
+                ratios.append(found.size / min(abs(low), abs(high)))
+    assert len(ratios) > 90
+    assert sum(r <= 100 for r in ratios) >= 0.95 * len(ratios)
+    assert sum(r <= 3 for r in ratios) >= 0.8 * len(ratios)
+    assert sides > 90
+
+
+def test_far_below_the_accuracy_of_doubles() -> None:
+    """At digits beyond float64 the bounds still contain the certified value, and tell the side."""
+    c = exactdp.census.release("dhc-persons-us").pair(17, 31)
+    found = GaussianGap(c).at(24)
+    low = c.delta_bounds(24, digits=30).lower
+    with mpmath.workdps(60):
+        e, mu = mpmath.mpf(24), mpmath.sqrt(2 * mpmath.mpf(c.rho.numerator) / c.rho.denominator)
+        gaussian = mpmath.ncdf(-e / mu + mu / 2) - mpmath.exp(e) * mpmath.ncdf(-e / mu - mu / 2)
+        exact = mpmath.mpf(str(low)) / gaussian - 1
+        assert found.lower <= exact <= found.upper
+        assert abs(exact) < 1e-12
+    assert found.side == "overstates"
+    assert found.digits == 12
+    assert found.good_to(12)
+    assert not found.good_to(13)
+
+
+@pytest.mark.parametrize(("sigma2", "count"), [("1/4", 1), ("1", 10), ("5/2", 2), ("1/2", 40)])
+def test_coarse_noise_against_brute_force(sigma2: str, count: int) -> None:
+    c = count * DiscreteGaussian(sigma2)
+    brute, gap = oracle.brute({(Fraction(sigma2), 1): count}), GaussianGap(c)
+    for k in range(12):
+        epsilon = Fraction(k, 2) * round(c.mu)
+        exact = brute.delta(epsilon)
+        if exact < 1e-25:
+            continue
+        with mpmath.workdps(40):
+            mu = mpmath.sqrt(2 * mpmath.mpf(c.rho.numerator) / c.rho.denominator)
+            e = mpmath.mpf(epsilon.numerator) / epsilon.denominator
+            gaussian = mpmath.ncdf(-e / mu + mu / 2) - mpmath.exp(e) * mpmath.ncdf(-e / mu - mu / 2)
+            g = exact / gaussian - 1
+            found = gap.at(epsilon)
+            assert found.lower <= g + mpmath.mpf(oracle.ERROR) / gaussian
+            assert found.upper >= g - mpmath.mpf(oracle.ERROR) / gaussian
+            if sigma2 in ("1", "5/2"):
+                assert found.side == ("understates" if g > 0 else "overstates")
+                assert found.upper - found.lower < 1e-3 * abs(g) + 1e-9
+
+
+def test_the_far_peaks_contain_the_integral() -> None:
+    """F by brute force: the characteristic function on a fine grid, with the weight of the translates."""
+    c = 2 * DiscreteGaussian("2/3") + 3 * DiscreteGaussian("3/4")
+    gap = GaussianGap(c)
+    h, start = float(gap.step), gap._cut
+    weights = [(float(m.sigma2), float(m.sensitivity / m.sigma2), n) for m, n in c.discrete_gaussians.items()]
+
+    def phi(omega: float) -> float:
+        result = 1.0
+        for s, w, n in weights:
+            top = sum(math.exp(-s * (w * omega - 2 * math.pi * u) ** 2 / 2) for u in range(-5, 60))
+            result *= (top / sum(math.exp(-2 * math.pi**2 * s * u * u) for u in range(-5, 6))) ** n
+        return result
+
+    steps = 4000
+    grid = [start + (math.pi / h - start) * (i + 0.5) / steps for i in range(steps)]
+    brute = sum(phi(o) * (h / 2 / math.sin(h * o / 2)) ** 2 for o in grid) * (math.pi / h - start) / steps / math.pi
+    assert brute < gap.far.total < 1.5 * brute
+    parts = gap.far
+    total = exactdp.engine.total.TotalLoss(
+        tuple(exactdp.engine.total.Part(m.loss(), n) for m, n in c.mechanisms.items())
+    )
+    noise = [Noise(n, s, w) for s, w, n in weights]
+    coarse = far_peaks(total, noise, float(gap.spread), start, h, 1e-3)
+    assert coarse.cells < parts.cells
+    assert brute < coarse.total
+
+
+def test_float64_agrees_with_balls() -> None:
+    for r, y in ((10.0, 3.0), (0.3, -0.4), (40.0, 60.0), (10.0, -12.0)):
+        for shift in (0, 1, 2):
+            value, error = _shifted_delta(r, y, shift)
+            with precision(300):
+                exact = (
+                    gaussian_ball(Fraction(r), Fraction(y) + Fraction(r) / 2, shift)
+                    * (arb(y) ** 2 / (2 * arb(r))).exp()
+                )
+                assert abs(arb(value) - exact) <= error
+                assert error < 1e-8 * max(abs(float(exact.mid())), abs(value)) + 1e-300
+
+
+def test_ends_of_the_range() -> None:
+    assert GaussianGap(Composition([Gaussian(3)])).at(1).size < 1e-11  # nothing but the Gaussian: no gap
+    gap = GaussianGap(TEN)
+    for epsilon in (-5, 0, "1e-30", 400):
+        found = gap.at(epsilon)
+        low, high = truth(TEN, Fraction(epsilon))
+        assert found.lower <= high
+        assert low <= found.upper
+    far = GaussianGap(4000 * DiscreteGaussian(1)).at(0)  # y is -2000, 32 deviations below
+    assert -1 <= far.lower <= far.upper <= 1e-9
+    coarse = GaussianGap(3 * DiscreteGaussian("1/100")).at(5)
+    assert coarse.side == "unknown"
+    assert coarse.digits == 0
+    with pytest.raises(InvalidInputError, match="discrete and continuous Gaussians only"):
+        GaussianGap(TEN + DiscreteLaplace(1))
+    with pytest.raises(InvalidInputError, match="epsilon"):
+        gap.at("x")
+
+
+def test_comparison_carries_the_gap() -> None:
+    c = exactdp.census.release("dhc-persons-us").pair(31, 43)
+    found = c.compare(epsilon=24)
+    assert isinstance(found.gap, theory.Gap)
+    assert found.gap.side == "understates"
+    assert "proved to be within 3.1e-10 (relative) of the Gaussian formula's, which understates it" in found.statement
+    assert exactdp.from_json(exactdp.to_json(found)) == found
+    assert (TEN + DiscreteLaplace(1)).compare(epsilon=1).gap is None
+    at_delta = c.compare(delta="1e-10").gap
+    assert at_delta is not None
+    assert float(at_delta.epsilon) == pytest.approx(c.epsilon("1e-10"), rel=1e-9)
+
+
+class _Zone:
+    """The central zone by brute force: the moment function from the theta series, integrals on a fine grid."""
+
+    def __init__(self, sigma2: float, count: int) -> None:
+        self.s, self.c, self.r = sigma2, count, count / sigma2
+        self.gap = GaussianGap(count * DiscreteGaussian(Fraction(sigma2).limit_denominator(100)))
+        self.cut = math.pi * sigma2
+
+    def theta(self, z: np.ndarray) -> np.ndarray:
+        q = math.exp(-2 * math.pi**2 * self.s)
+        top = 1 + 2 * sum(q ** (u * u) * np.cos(2 * math.pi * u * z) for u in range(1, 6))
+        return top / (1 + 2 * sum(q ** (u * u) for u in range(1, 6)))
+
+    def first(self, z: np.ndarray) -> np.ndarray:
+        q = math.exp(-2 * math.pi**2 * self.s)
+        bottom = 1 + 2 * sum(q ** (u * u) for u in range(1, 6))
+        return self.c * 2 * q / bottom * (np.cos(2 * math.pi * z) - 1)
+
+    def integral(self, low: float, high: float, integrand: Callable[[np.ndarray], np.ndarray]) -> float:
+        omega = low + (high - low) * (np.arange(20_000) + 0.5) / 20_000
+        return float(np.sum(integrand(omega))) * (high - low) / 20_000 / math.pi
+
+
+@pytest.mark.parametrize("lam", [0.05, 0.7, 3.0])
+@pytest.mark.parametrize(("sigma2", "count"), [(0.25, 8), (0.5, 12), (1.0, 5)])
+def test_parts_of_the_remainder_contain_their_integrals(sigma2: float, count: int, lam: float) -> None:
+    zone = _Zone(sigma2, count)
+    grid, h = zone.gap._grid, 1 / sigma2
+    assert zone.gap._smooth  # the first theta terms are taken out
+
+    def gauss(o: np.ndarray) -> np.ndarray:
+        return np.exp(-zone.r * o * o / 2)
+
+    def second(o: np.ndarray) -> np.ndarray:
+        z = lam + 1j * o
+        return gauss(o) * np.abs(zone.theta(z) ** count - 1 - zone.first(z)) / np.abs(z * (z + 1))
+
+    def kink(o: np.ndarray) -> np.ndarray:
+        z, total = lam + 1j * o, np.zeros_like(o)
+        for j in (*range(-200, 0), *range(1, 201)):
+            big = 2 * math.pi * j / h
+            total += np.abs(1 / ((z + 1j * big) * (z + 1 + 1j * big)) + 1 / big**2)
+        return gauss(o) * np.abs(1 + zone.first(z)) * total
+
+    brute = zone.integral(0, zone.cut, second)
+    assert brute <= grid.second(lam, 0.0) <= 60 * brute + 1e-12
+    assert grid.second(lam, 0.1) > grid.second(lam, 0.0)
+    tail = zone.integral(zone.cut, 3 * zone.cut, lambda o: gauss(o) * (1 + np.abs(zone.first(lam + 1j * o))))
+    assert tail <= grid.tail <= 10 * tail + 1e-290
+    if 2 * math.pi / h > 1.5 * zone.cut:
+        found = zone.integral(0, zone.cut, kink)
+        assert found <= grid.kink(lam, h) <= 60 * found
+
+
+def test_the_weight_of_the_images() -> None:
+    """sum over j != 0 of 1/(om + 2 pi j/h)^2 is at most (pi^2 - 4) h^2 / (4 pi^2) for |om| <= pi/h, and equal at the end."""
+    h = 0.7
+    for omega in np.linspace(-math.pi / h, math.pi / h, 41):
+        total = sum(1 / (omega + 2 * math.pi * j / h) ** 2 for j in range(-4000, 4001) if j)
+        assert total <= (math.pi**2 - 4) * h * h / (4 * math.pi**2)
+    assert total == pytest.approx((math.pi**2 - 4) * h * h / (4 * math.pi**2), rel=1e-3)
