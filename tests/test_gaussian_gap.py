@@ -163,6 +163,46 @@ def test_ends_of_the_range() -> None:
         gap.at("x")
 
 
+@pytest.mark.parametrize(("sigma2", "count", "epsilon", "exact"), [
+    (10**11, 10**6, 12590, -1.3209e-5),
+    (10**12, 10**6, 100, -8.33e-10),
+    (10**13, 10**6, "1.259", -1.32e-13),
+    (10**18, 1, "0.001", 4.17e-8),
+])  # fmt: skip
+def test_where_the_gaussian_formula_cancels(sigma2: int, count: int, epsilon: object, exact: float) -> None:
+    """Tiny R and a far tail: the two terms of the formula agree to more digits than doubles have. Exact by Euler-Maclaurin."""
+    found = GaussianGap(count * DiscreteGaussian(sigma2)).at(epsilon)
+    assert found.lower <= exact + 5e-3 * abs(exact)
+    assert exact - 5e-3 * abs(exact) <= found.upper
+
+
+def test_questions_out_of_range() -> None:
+    for c, epsilon in (
+        (Composition([DiscreteGaussian(10**12)]), 10**9),
+        (Composition([DiscreteGaussian(10**15)]), 100),
+        (Composition([DiscreteGaussian(10**18)]), 1),
+        (Composition([DiscreteGaussian(1)]), -(10**9)),
+    ):
+        found = GaussianGap(c).at(epsilon)
+        assert -1 <= found.lower <= found.upper
+    for epsilon in ("1e20", 10**400, 1e300):
+        with pytest.raises(InvalidInputError, match="in size"):
+            GaussianGap(TEN).at(epsilon)
+    coarse = GaussianGap(100 * DiscreteGaussian("0.001"))
+    found = coarse.at(coarse.spread)
+    assert found.digits == 0
+    assert not found.good_to(1)
+    assert found.statement == "No digit of the Gaussian formula's delta is proved."
+    with pytest.raises(InvalidInputError, match="digits"):
+        found.good_to(-400)
+    for wrong in (None, [DiscreteGaussian(1)], DiscreteGaussian(1)):
+        with pytest.raises(InvalidInputError, match="takes a composition"):
+            GaussianGap(wrong)  # type: ignore[arg-type]
+    edge = theory.Gap(Fraction(1), -1.0, 0.0, 1.0000000000000002e-5)
+    assert edge.digits == 4
+    assert not edge.good_to(5)
+
+
 def test_comparison_carries_the_gap() -> None:
     c = exactdp.census.release("dhc-persons-us").pair(31, 43)
     found = c.compare(epsilon=24)

@@ -90,6 +90,17 @@ def test_the_papers_values_of_lambda_4_are_right() -> None:
 def test_the_sixth_cumulant_changes_sign_at_one_over_two_pi() -> None:
     below, above = Fraction("0.159154943091"), Fraction("0.159154943092")
     assert theory.cumulant(below, 6, digits=5).lower > 0 > theory.cumulant(above, 6, digits=5).upper
+    near = theory.cumulant(
+        1 / (2 * math.pi), 6, digits=5
+    )  # 16 digits of it: the series cancels, the precision is raised
+    assert 0 < abs(near.lower) < Decimal("1e-15")
+
+
+def test_the_bound_of_very_coarse_noise_is_a_number() -> None:
+    for noise, m, exact in (("0.05", 1, 57668.817), ("0.04", 10, 77543.437), ("1", 100, 0.012690784)):
+        total = EdgeworthBound(noise, m).best().total
+        assert total.rel_accuracy_bits() > 40
+        assert float(total.mid()) == pytest.approx(exact, rel=1e-2)
 
 
 @pytest.mark.parametrize(("call", "message"), [
@@ -101,7 +112,13 @@ def test_the_sixth_cumulant_changes_sign_at_one_over_two_pi() -> None:
     (lambda: local_errors(1, 0), "m must be"),
     (lambda: EdgeworthBound(1, "x"), "m must be"),
     (lambda: EdgeworthBound(1, 10).printed(arb(10)), "smaller c"),
-    (lambda: EdgeworthBound(1, 10).sharp(arb(10)), "between 0 and pi B_m"),
+    (lambda: EdgeworthBound(1, 10).sharp(arb(10)), "and pi B_m"),
+    (lambda: EdgeworthBound(1, 10).sharp(arb("1e-300")), "and pi B_m"),
+    (lambda: EdgeworthBound(1, 10).corrected(arb(-1)), "at least 0"),
+    (lambda: EdgeworthBound(1, 10).corrected(0.5), "A cut is a ball"),
+    (lambda: EdgeworthBound(1, 10).cut_of("abc"), "c must be"),
+    (lambda: EdgeworthBound("1e12", 10), "sigma2"),
+    (lambda: local_errors(700, 1), "at most 300"),
 ])  # fmt: skip
 def test_bad_input(call: object, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):

@@ -65,7 +65,8 @@ class Grid:
     @staticmethod
     def of(groups: list[Group], smooth: set[int], r: float, cut: float) -> Grid:
         """Increasing factors are taken at the upper end of each cell, decreasing ones at the lower end. This is the guarantee."""
-        middle = min(cut, (8 + 8 * math.pi * max(g.sensitivity for g in groups) / math.sqrt(r)) / math.sqrt(r))
+        matter = [g.sensitivity for g in groups if g.first > 1e-250]
+        middle = min(cut, (8 + 8 * math.pi * max(matter, default=0) / math.sqrt(r)) / math.sqrt(r))
         edges = np.concatenate([np.linspace(0.0, middle, _CELLS + 1), np.linspace(middle, cut, _CELLS // 2)[1:]])
         low, high = edges[:-1], edges[1:]
         all_terms, all_curved, linear, linear_curved, first_order, log_all = (np.zeros(len(low)) for _ in range(6))

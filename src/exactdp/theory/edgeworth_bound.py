@@ -17,7 +17,7 @@ from flint import arb, arb_poly
 
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.theta_ball import ball, precision
-from exactdp.numbers import Number, whole
+from exactdp.numbers import Number, positive, shown, whole
 from exactdp.theory.local_error import LARGEST_FOLD, cf_ball
 from exactdp.theory.moments import cumulant_ball, read_sigma2, standardized_cumulant_ball, standardized_moment_ball
 
@@ -26,7 +26,9 @@ _PIECES, _FEW_PIECES = 400, 60
 _SHARES = (0.2, 0.35, 0.5, 0.65, 0.8, 0.95)  # of pi B_m, where the sharper bound is cut
 _WIDE = 10.0  # beyond so many deviations pieces may be coarse
 _TRIED = 32
+_LARGEST_SIGMA2 = 10**9
 _NEGLIGIBLE = 1e-4
+_SHORTEST = 1e-3  # a cut, of pi B_m
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -70,6 +72,10 @@ class EdgeworthBound:
 
     def __init__(self, sigma2: Number, m: int) -> None:
         self.sigma2, self.m = read_sigma2(sigma2), whole(m, "m", 1, LARGEST_FOLD)
+        if self.sigma2 > _LARGEST_SIGMA2:
+            raise InvalidInputError(
+                f"sigma2 must be at most {_LARGEST_SIGMA2:.0e} for the theorem's bound. Found {shown(sigma2)}."
+            )
 
     @cached_property
     def _moments(self) -> dict[int, arb]:
@@ -137,6 +143,8 @@ class EdgeworthBound:
         return low
 
     def _admissible(self, cut: arb) -> arb:
+        if not isinstance(cut, arb) or not cut >= 0:
+            raise InvalidInputError(f"A cut is a ball of at least 0, such as cut_of(c). Found {shown(cut)}.")
         u = self.u(cut)
         if not u < 1:
             raise InvalidInputError(
@@ -147,8 +155,7 @@ class EdgeworthBound:
     def cut_of(self, c: Number) -> arb:
         """a = c sqrt(log m)."""
         with precision(BITS):
-            value = ball(Fraction(str(c))) if not isinstance(c, int | Fraction) else ball(c)
-            return value * arb(self.m).log().sqrt()
+            return ball(positive(c, "c")) * arb(self.m).log().sqrt()
 
     def printed(self, cut: arb) -> BoundParts:
         """The theorem as printed. Not proved where a > pi B_m, and false there in places."""
@@ -205,9 +212,9 @@ class EdgeworthBound:
         with precision(BITS):
             end = arb.pi() * self.spread
             cut = self._sharpest_cut if cut is None else cut
-            if not bool(cut > 0) or not bool(cut < end):
+            if not isinstance(cut, arb) or not bool(cut > end * _SHORTEST) or not bool(cut < end):
                 raise InvalidInputError(
-                    f"The cut must be between 0 and pi B_m = {float(end.mid()):.6g}. Found {float(cut.mid()):.6g}."
+                    f"The cut must be a ball between pi B_m / 1000 and pi B_m = {float(end.mid()):.6g}. Found {shown(cut)}."
                 )
             step, fine = (end - cut) / pieces, cut.min(arb(_WIDE))
             edges = [fine * i / pieces for i in range(pieces + 1)]
@@ -287,10 +294,13 @@ def _cosh_rest(a: arb) -> arb:
 
 def _integral(poly: arb_poly, cut: arb) -> arb:
     """The integral from 0 to the cut of poly(zeta^2) exp(-zeta^2/2)."""
-    return sum(
-        (c * (_upper_moment(j, arb(0)) - _upper_moment(j, cut)) for j, c in enumerate(poly.coeffs()) if c != 0),
-        arb(0),
-    )
+    return sum((c * _lower_moment(j, cut) for j, c in enumerate(poly.coeffs()) if c != 0), arb(0))
+
+
+def _lower_moment(j: int, cut: arb) -> arb:
+    """The integral of zeta^{2j} exp(-zeta^2/2) from 0 to the cut: 2^{j-1/2} times the lower incomplete gamma function."""
+    order = arb(j) + arb(0.5)
+    return arb(2) ** (order - 1) * (cut * cut / 2).gamma_lower(order)
 
 
 def _upper_moment(j: int, cut: arb) -> arb:

@@ -20,26 +20,25 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from flint import acb, arb
 from scipy.special import wofz
 
+from exactdp.composition import LARGEST_EPSILON, Composition
 from exactdp.engine.lattice import common_step
 from exactdp.engine.total import Part, TotalLoss
 from exactdp.errors import InvalidInputError, LatticeTooFineError
+from exactdp.gaussian import gaussian_logs
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.loss import UNIT
 from exactdp.mechanisms.theta import Floats
 from exactdp.mechanisms.theta_ball import ball, precision
-from exactdp.numbers import Number, rational, shown
+from exactdp.numbers import Number, rational, shown, whole
 from exactdp.theory.central_zone import Grid, Group
 from exactdp.theory.far_peaks import FarPeaks, Noise, far_peaks
-
-if TYPE_CHECKING:
-    from exactdp.composition import Composition
 
 _BITS = 160
 _POINTS = 2_000  # lattice points summed one by one; beyond, Euler and Maclaurin
@@ -77,7 +76,10 @@ class Gap:
     @property
     def digits(self) -> int:
         """How many decimal digits of the Gaussian formula are proved: its relative error is at most 10^-digits."""
-        return max(0, math.floor(-math.log10(max(self.size, 1e-300))))
+        if not self.size < 1:
+            return 0
+        count = math.floor(-math.log10(max(self.size, 1e-300)))
+        return count if self.good_to(count) else count - 1
 
     @property
     def statement(self) -> str:
@@ -85,12 +87,14 @@ class Gap:
         told = {"understates": ", which understates it", "overstates": ", which overstates it", "unknown": ""}[
             self.side
         ]
+        if not self.size < 1:
+            return "No digit of the Gaussian formula's delta is proved."
         size = f"{Context(prec=2, rounding=ROUND_CEILING).create_decimal(self.size):g}"  # rounded up, like every bound
         return f"delta is proved to be within {size} (relative) of the Gaussian formula's{told}."
 
     def good_to(self, digits: int) -> bool:
         """Whether the Gaussian formula is proved to be within 10^-digits of delta, relative to itself."""
-        return self.size <= 10.0**-digits
+        return self.size <= 10.0 ** -whole(digits, "digits", 0, 300)
 
 
 class GaussianGap:
@@ -104,6 +108,10 @@ class GaussianGap:
     """
 
     def __init__(self, composition: Composition) -> None:
+        if not isinstance(composition, Composition):
+            raise InvalidInputError(
+                f"The gap takes a composition, such as 10 * DiscreteGaussian(1). Found {shown(composition)}."
+            )
         for m in composition.mechanisms:
             if not isinstance(m, DiscreteGaussian | Gaussian):
                 raise InvalidInputError(
@@ -191,26 +199,26 @@ class GaussianGap:
         low = float(y)
         deltas = [_shifted_delta(self._r, low, d) for d in (0, *(d for d, _ in self._smooth))]
         base, error = deltas[0]
+        if not base > 1e3 * error:  # the two terms of the Gaussian formula cancel
+            return self.at_in_balls(epsilon)
         estimate, remainder = self._parts(y, deltas)
-        bounds = [
-            (estimate + sign * remainder) / (base - sign * math.copysign(error, estimate + sign * remainder))
-            for sign in (-1, 1)
-        ]
-        room = 4 * UNIT * (1 + abs(bounds[0]) + abs(bounds[1]))
+        bounds = []
+        for sign in (-1, 1):
+            end = estimate + sign * remainder
+            bounds.append(end / (base - sign * math.copysign(error, end)))
         log_base = math.log(base) - low * low / (2 * self._r)
-        return self._gap(exact, log_base, bounds[0] - room, bounds[1] + room)
+        return self._gap(exact, log_base, bounds[0], bounds[1])
 
     def at_in_balls(self, epsilon: Number) -> Gap:
         """The same with the closed forms in balls: slower, and no assumption about special functions."""
         exact, y = self._read(epsilon)
-        with precision(_BITS + 2 * max(0, self.spread.numerator.bit_length() - self.spread.denominator.bit_length())):
+        away = abs(float(y)) / math.sqrt(self._r) + self._r + 1 / self._r
+        with precision(_BITS + 8 * math.ceil(math.log2(2 + away))):
             unit = (ball(y) ** 2 / (2 * ball(self.spread))).exp()
             deltas = [(gaussian_ball(self.spread, exact, d) * unit, 0.0) for d in (0, *(d for d, _ in self._smooth))]
             base = deltas[0][0]
-            if not base > 0:
-                raise InvalidInputError(
-                    f"The Gaussian delta at epsilon = {shown(epsilon)} is too small to be told from 0."
-                )
+            if not base > 0:  # a million deviations away, where nothing but the trivial bounds is offered
+                return Gap(exact, gaussian_logs(math.sqrt(self._r), float(exact))[0], -1.0, math.inf)
             estimate, remainder = self._parts(y, deltas)
             low, high = (estimate - remainder) / base, (estimate + remainder) / base
             log_base = float((base.log() - unit.log()).mid())
@@ -218,6 +226,8 @@ class GaussianGap:
 
     def _read(self, epsilon: Number) -> tuple[Fraction, Fraction]:
         exact = rational(epsilon, "epsilon")
+        if abs(exact) > LARGEST_EPSILON:
+            raise InvalidInputError(f"epsilon must be at most {LARGEST_EPSILON:.0e} in size. Found {shown(epsilon)}.")
         return exact, exact - self.spread / 2
 
     def _gap(self, epsilon: Fraction, log_gaussian: float, lower: float, upper: float) -> Gap:
@@ -225,12 +235,8 @@ class GaussianGap:
         most = math.expm1(min(-log_gaussian, 700.0)) * (1 + 1e-12) + 1e-12 if log_gaussian > -700 else math.inf
         if self.is_hopeless or not lower <= upper:
             lower, upper = -1.0, most
-        return Gap(
-            epsilon,
-            log_gaussian,
-            max(math.nextafter(lower, -math.inf), -1.0),
-            min(math.nextafter(upper, math.inf), most),
-        )
+        room = 8 * UNIT * max(abs(lower), abs(upper)) + 1e-300
+        return Gap(epsilon, log_gaussian, max(lower - room, -1.0), min(upper + room, most))
 
     def _parts(self, y: Fraction, deltas: list[tuple[Any, float]]) -> tuple[Any, Any]:
         """An estimate of delta - delta_Gaussian and a bound of what it leaves out, in units of e^{-y^2/(2R)}.
@@ -262,7 +268,8 @@ class GaussianGap:
         part -= math.floor(part)
         density = float(self._first_density(np.zeros(1), low)[0]) / math.sqrt(2 * math.pi * self._r)
         kink = -float(part * part - part + Fraction(1, 6)) * h * h / 2
-        return smooth + kink * density, error + scale * (rest + grid.kink(lam, h) + 1e-12 * h * h) * (1 + 1e-12)
+        rest += grid.kink(lam, h) + 1e-12 * h * h * (1 + abs(density))
+        return smooth + kink * density, error + scale * rest * (1 + 1e-12)
 
     def _points(self, low: float, h: float) -> float:
         """Lattice points from the threshold to where the density has fallen by e^-50."""

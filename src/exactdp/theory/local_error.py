@@ -16,13 +16,14 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from exactdp.errors import AccuracyError
+from exactdp.errors import AccuracyError, InvalidInputError
 from exactdp.mechanisms.theta_ball import ball, precision
-from exactdp.numbers import Number, whole
+from exactdp.numbers import Number, shown, whole
 from exactdp.theory.moments import cumulant_ball, read_sigma2, standardized_cumulant_ball
 
 LARGEST_FOLD = 1_000_000
 _SPARE = 24
+_LARGEST_SIGMA2 = 300
 _MOST_BITS = 1 << 14
 _MOST_WORK = 50_000_000
 
@@ -122,6 +123,10 @@ def local_errors(sigma2: Number, m: int, digits: int = 6) -> LocalErrors:
     """
     s, fold = read_sigma2(sigma2), whole(m, "m", 1, LARGEST_FOLD)
     wanted = whole(digits, "digits", 1, 100) * math.log2(10)
+    if s > _LARGEST_SIGMA2:
+        raise InvalidInputError(
+            f"sigma2 must be at most {_LARGEST_SIGMA2} (the errors beyond are below 1e-2500). Found {shown(sigma2)}."
+        )
     bits = 96
     while bits <= _MOST_BITS:
         with precision(bits):

@@ -72,10 +72,11 @@ def _lambert(r: int, rate: arb) -> arb:
     From k = 2 r / rate on the terms fall at least like e^{-rate k / 2}, so what is left out is at most the next term times
     1 / (1 - e^{-rate/2}).
     """
-    total, k = arb(0), 1
+    total, largest, k = arb(0), arb(0), 1
     while True:
         term = arb(k) ** (r - 1) / (rate * k).sinh()
-        if bool(rate * k > 2 * r) and bool(term * arb(2) ** (int(ctx.prec) + 10) < abs(total)):
+        largest = largest.max(term)  # not the total, which is 0 where the cumulant changes sign
+        if bool(rate * k > 2 * r) and bool(term * arb(2) ** (int(ctx.prec) + 10) < largest):
             return total + _radius(term / (1 - (-rate / 2).exp()))
         total += term if k % 2 else -term
         k += 1
