@@ -17,7 +17,7 @@ import oracle
 from exactdp import Composition, DiscreteGaussian, DiscreteLaplace, Gaussian, InvalidInputError, theory
 from exactdp.mechanisms.theta_ball import precision
 from exactdp.theory.far_peaks import Noise, far_peaks
-from exactdp.theory.gaussian_gap import GaussianGap, _shifted_delta, gaussian_ball
+from exactdp.theory.gaussian_gap import GaussianGap, gaussian_ball, shifted_delta
 from gap_oracle import some_composition, truth
 
 TEN = 10 * DiscreteGaussian(1)
@@ -134,7 +134,7 @@ def test_the_far_peaks_contain_the_integral() -> None:
 def test_float64_agrees_with_balls() -> None:
     for r, y in ((10.0, 3.0), (0.3, -0.4), (40.0, 60.0), (10.0, -12.0)):
         for shift in (0, 1, 2):
-            value, error = _shifted_delta(r, y, shift)
+            value, error = shifted_delta(r, y, shift)
             with precision(300):
                 exact = (
                     gaussian_ball(Fraction(r), Fraction(y) + Fraction(r) / 2, shift)

@@ -14,6 +14,7 @@ import numpy as np
 
 from exactdp.census.overall import Overall
 from exactdp.census.releases import Release
+from exactdp.census.screening import ScreenedOverall
 from exactdp.census.workers import Runner, make_runner
 from exactdp.composition import Bounds, Composition, each, read_alpha, read_delta, read_epsilon
 from exactdp.engine.family import Family
@@ -28,6 +29,7 @@ Interval = tuple[float, float] | tuple[Decimal, Decimal]
 
 _TIE_DIGITS = (20, 40, 80)
 _TELL_APART = 32  # different compositions that a summary tells apart by balls; beyond, it reports the tie
+_FEW = 12  # pairs that are asked one by one without a second thought
 _CHUNK = 24  # pairs for each task where float64 does the work
 
 
@@ -98,7 +100,9 @@ def make_overall(release: Release) -> Overall:
     for _, allocation in sorted(release.allocations.items()):
         composition = Composition(allocation.mechanisms)
         members.append(tuple(Group(m.sigma2, m.sensitivity, n) for m, n in composition.discrete_gaussians.items()))
-    return Overall(Pairs(Family(tuple(members))))
+    family = Family(tuple(members))
+    is_slow = not family.can_share and len(family.pairs) > _FEW
+    return (ScreenedOverall if is_slow else Overall)(Pairs(family))
 
 
 overall_of = lru_cache(maxsize=2)(make_overall)

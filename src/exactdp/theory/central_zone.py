@@ -7,11 +7,14 @@ beyond it for the Gaussian alone.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from exactdp.engine.sieve import Ints
 from exactdp.mechanisms.theta import Floats
 
 _CELLS = 160
@@ -50,63 +53,108 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Upper sums over the central zone, in cells from `low` to `high`; every array is already times e^{-R low^2/2} width / pi."""
+class Zone:
+    """Cells from `low` to `high` that cover 0 <= om <= cut, for a composition with this R."""
 
+    r: float
+    cut: float
     low: Floats
     high: Floats
-    plain: Floats
-    second_order: Floats
-    curved: Floats
-    cut: float
-    tail: float
-    """(1/pi) integral over om > om_c of e^{-R om^2/2} (1 + |first-order terms|)."""
 
     @staticmethod
-    def of(groups: list[Group], smooth: set[int], r: float, cut: float) -> Grid:
-        """Increasing factors are taken at the upper end of each cell, decreasing ones at the lower end. This is the guarantee."""
-        matter = [g.sensitivity for g in groups if g.first > 1e-250]
-        middle = min(cut, (8 + 8 * math.pi * max(matter, default=0) / math.sqrt(r)) / math.sqrt(r))
+    def of(r: float, cut: float, sensitivity: int) -> Zone:
+        """Fine where the terms of this sensitivity (0: none matter) have their weight, coarse beyond."""
+        middle = min(cut, (8 + 8 * math.pi * sensitivity / math.sqrt(r)) / math.sqrt(r))
         edges = np.concatenate([np.linspace(0.0, middle, _CELLS + 1), np.linspace(middle, cut, _CELLS // 2)[1:]])
-        low, high = edges[:-1], edges[1:]
-        all_terms, all_curved, linear, linear_curved, first_order, log_all = (np.zeros(len(low)) for _ in range(6))
+        return Zone(r, cut, edges[:-1], edges[1:])
+
+    @cached_property
+    def log_gauss(self) -> Floats:
+        """log of e^{-R low^2/2} width / pi."""
+        return -self.r * self.low**2 / 2 + np.log(np.maximum(self.high - self.low, 1e-300) / math.pi) + 1e-6
+
+    def tail(self, d: float, log_height: float) -> float:
+        """(1/pi) times the integral over om > cut of e^{-R om^2/2 + 2 pi d om + log_height}."""
+        exponent = log_height + 2 * math.pi**2 * d * d / self.r
+        shifted = math.erfc((self.cut - 2 * math.pi * d / self.r) * math.sqrt(self.r / 2))
+        return math.exp(exponent) * math.sqrt(math.pi / (2 * self.r)) * shifted / math.pi
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What groups bring to a zone, taken at the upper end of each cell. Terms of several groups add up, also row by row."""
+
+    total: Floats
+    curved: Floats
+    """t over z (z + 1), by the terms' own zeros."""
+    linear: Floats
+    """The part of t that is not taken out in closed form."""
+    linear_curved: Floats
+    first: Floats
+    """The part that is."""
+    log_product: Floats
+    tail: Floats
+    """Of the first part, beyond the zone."""
+
+    @staticmethod
+    def of(groups: Sequence[Group], smooth: Collection[int], zone: Zone) -> Terms:
+        """The terms of some groups; the first theta terms of the sensitivities in `smooth` are taken out."""
+        zero = np.zeros(len(zone.low))
+        result = Terms(zero, zero, zero, zero, zero, zero, np.zeros(()))
         for g in groups:
-            first, total, curved = g.terms(high)
-            all_terms, all_curved = all_terms + total, all_curved + curved
-            log_all = log_all + g.count * np.log1p(total / g.count)
+            first, total, curved = g.terms(zone.high)
+            log_product = g.count * np.log1p(total / g.count)
+            tail = np.zeros(())
             if g.sensitivity in smooth:
                 share = first * (math.pi * g.sensitivity) ** 2
-                linear, linear_curved = linear + (total - first), linear_curved + (curved - share)
-                first_order = first_order + first
+                log_height = -2 * math.pi**2 * g.sigma2
+                linear, linear_curved = total - first, curved - share
+                tail += 4 * g.count * zone.tail(g.sensitivity, log_height)
             else:
-                linear, linear_curved = linear + total, linear_curved + curved
+                first, linear, linear_curved = np.zeros_like(total), total, curved
+            result += Terms(total, curved, linear, linear_curved, first, log_product, tail)
+        return result
+
+    def __add__(self, other: Terms) -> Terms:
+        return Terms(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def at(self, rows: Ints) -> Terms:
+        """Some rows of stacked terms."""
+        return Terms(*(getattr(self, f.name)[rows] for f in fields(self)))
+
+    @staticmethod
+    def stacked(rows: Sequence[Terms]) -> Terms:
+        """One row for each."""
+        return Terms(*(np.stack([getattr(t, f.name) for t in rows]) for f in fields(Terms)))
+
+
+class Grid:
+    """Upper sums over the central zone, for one composition or, row by row, for many with the same R."""
+
+    def __init__(self, zone: Zone, terms: Terms) -> None:
+        """Increasing factors are taken at the upper end of each cell, decreasing ones at the lower end. This is the guarantee."""
+        self._low, self._high, self.cut = zone.low, zone.high, zone.cut
         # the products' terms of second order and more are at most t^2/2 times the product; one factor t keeps its weight
-        log_gauss = -r * low * low / 2 + np.log(np.maximum(high - low, 1e-300) / math.pi) + 1e-6
-        gauss, bend = np.exp(log_gauss), all_terms / 2 * np.exp(np.minimum(log_all + log_gauss, 600.0))
-        rate = math.sqrt(r / 2)
-        tail = 1e-300 + math.sqrt(math.pi / (2 * r)) * math.erfc(cut * rate) / math.pi
-        for g in groups:
-            if g.sensitivity in smooth:
-                d = g.sensitivity
-                exponent = 2 * math.pi**2 * (d * d / r - g.sigma2)
-                shifted = math.erfc((cut - 2 * math.pi * d / r) * rate)
-                tail += 4 * g.count * math.sqrt(math.pi / (2 * r)) * math.exp(exponent) * shifted / math.pi
-        second, curved = linear * gauss + bend * all_terms, linear_curved * gauss + bend * all_curved
-        return Grid(low, high, (1 + first_order) * gauss, second, curved, cut, tail * (1 + 1e-9))
+        gauss = np.exp(zone.log_gauss)
+        bend = terms.total / 2 * np.exp(np.minimum(terms.log_product + zone.log_gauss, 600.0))
+        self._plain = (1 + terms.first) * gauss
+        self._second = terms.linear * gauss + bend * terms.total
+        self._curved = terms.linear_curved * gauss + bend * terms.curved
+        self.tail = (1e-300 + zone.tail(0.0, 0.0) + terms.tail) * (1 + 1e-9)
+        """(1/pi) integral over om > om_c of e^{-R om^2/2} (1 + |first-order terms|)."""
 
     @property
-    def tail_far(self) -> float:
+    def tail_far(self) -> Any:
         """The tail with its weight 1/om^2."""
         return self.tail / self.cut**2
 
-    def second(self, lam: float, images: float) -> float:
+    def second(self, lam: float, images: float) -> Any:
         """What the second order adds: weight 1/|z (z+1)| or the terms' own zeros at 0 and -1, the smaller; and images."""
-        weight = 1 / np.sqrt((lam * lam + self.low**2) * ((lam + 1) ** 2 + self.low**2))
-        return float(np.sum(np.minimum(self.second_order * weight, self.curved))) + images * float(
-            np.sum(self.second_order)
-        )
+        weight = 1 / np.sqrt((lam * lam + self._low**2) * ((lam + 1) ** 2 + self._low**2))
+        own = np.sum(np.minimum(self._second * weight, self._curved), axis=-1)
+        return own + images * np.sum(self._second, axis=-1)
 
-    def kink(self, lam: float, h: float) -> float:
+    def kink(self, lam: float, h: float) -> Any:
         """What Euler and Maclaurin's first term leaves out: |V(z + iJ) + 1/J^2| summed over J = j 2 pi / h."""
         omega, near = 2 * math.pi / h, 2 * math.pi / h - self.cut
         m0, m1, m2 = self._moments
@@ -114,5 +162,5 @@ class Grid:
         return 2 * (product * _ZETA4 / (omega * near) ** 2 + total * _ZETA3 / (omega * near**2)) * (1 + 1e-9)
 
     @cached_property
-    def _moments(self) -> tuple[float, float, float]:
-        return tuple(float(np.sum(self.plain * self.high**k)) for k in (0, 1, 2))  # type: ignore[return-value]
+    def _moments(self) -> list[Any]:
+        return [np.sum(self._plain * self._high**k, axis=-1) for k in (0, 1, 2)]

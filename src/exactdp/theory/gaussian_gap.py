@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
@@ -37,7 +38,7 @@ from exactdp.mechanisms.loss import UNIT
 from exactdp.mechanisms.theta import Floats
 from exactdp.mechanisms.theta_ball import ball, precision
 from exactdp.numbers import Number, rational, shown, whole
-from exactdp.theory.central_zone import Grid, Group
+from exactdp.theory.central_zone import Grid, Group, Terms, Zone
 from exactdp.theory.far_peaks import FarPeaks, Noise, far_peaks
 
 _BITS = 160
@@ -118,7 +119,7 @@ class GaussianGap:
                     f"The gap to the Gaussian formula is known for discrete and continuous Gaussians only. Found {shown(m)}; "
                     "use compare(), which takes any composition."
                 )
-        self._composition = composition
+        self.composition = composition
         self.spread = 2 * Fraction(composition.rho)
         """R = 2 rho."""
         self._r = float(self.spread)
@@ -127,14 +128,14 @@ class GaussianGap:
     def _groups(self) -> list[Group]:
         return [
             Group(float(m.sigma2), m.sensitivity, n)
-            for m, n in self._composition.mechanisms.items()
+            for m, n in self.composition.mechanisms.items()
             if isinstance(m, DiscreteGaussian)
         ]
 
     @cached_property
     def step(self) -> Fraction:
         """h, the lattice step of S; 0 where a continuous Gaussian takes part, or the lattice is too fine to matter."""
-        mechanisms = self._composition.mechanisms
+        mechanisms = self.composition.mechanisms
         if len(self._groups) < len(mechanisms):
             return Fraction(0)
         step = common_step(m.sensitivity / m.sigma2 for m in mechanisms if isinstance(m, DiscreteGaussian))
@@ -142,18 +143,14 @@ class GaussianGap:
 
     @cached_property
     def _cut(self) -> float:
-        """om_c: the central zone is |om| <= om_c, half-way to the first peak of the largest weight."""
+        """om_c: the central zone is |om| <= om_c, half-way to the first peak of the largest weight (any other is valid)."""
         weights = [g.sensitivity / g.sigma2 for g in self._groups]
         return math.pi / max(weights)
 
     @cached_property
     def _smooth(self) -> list[tuple[int, float]]:
         """Sensitivities and the sums of count 2 q / theta(0) of the groups whose first theta term peaks well inside the zone."""
-        found: dict[int, float] = {}
-        for g in self._groups:
-            if 2 * math.pi * g.sensitivity / self._r <= self._cut / 2 and g.first > 1e-300:
-                found[g.sensitivity] = found.get(g.sensitivity, 0.0) + g.first
-        return sorted(found.items())
+        return smooth_sizes(self._groups, self._r, self._cut)
 
     @cached_property
     def is_hopeless(self) -> bool:
@@ -162,19 +159,21 @@ class GaussianGap:
 
     @cached_property
     def _grid(self) -> Grid:
-        return Grid.of(self._groups, {d for d, _ in self._smooth}, self._r, self._cut)
+        matter = max((g.sensitivity for g in self._groups if g.first > 1e-250), default=0)
+        zone = Zone.of(self._r, self._cut, matter)
+        return Grid(zone, Terms.of(self._groups, {d for d, _ in self._smooth}, zone))
 
     @cached_property
     def far(self) -> FarPeaks:
         """The bound for the far peaks of the characteristic function."""
         if not self._groups:
             return FarPeaks(0.0, 0.0, 0.0, 0)
-        total = TotalLoss(tuple(Part(m.loss(), n) for m, n in self._composition.mechanisms.items()))
+        total = TotalLoss(tuple(Part(m.loss(), n) for m, n in self.composition.mechanisms.items()))
         noise = [
             Noise(n, float(m.sigma2), m.sensitivity / float(m.sigma2))
             if isinstance(m, DiscreteGaussian)
             else Noise(n, math.inf, 0.0)
-            for m, n in self._composition.mechanisms.items()
+            for m, n in self.composition.mechanisms.items()
         ]
         scale = float(self.step) ** 2 / 12 + sum(size for _, size in self._smooth)
         aim = max(_FINEST_AIM, 1e-3 * scale / math.sqrt(self._r))
@@ -197,7 +196,7 @@ class GaussianGap:
         ):  # e^{-y^2/(2R)}, the unit of everything here, would underflow
             return self.at_in_balls(epsilon)
         low = float(y)
-        deltas = [_shifted_delta(self._r, low, d) for d in (0, *(d for d, _ in self._smooth))]
+        deltas = [shifted_delta(self._r, low, d) for d in (0, *(d for d, _ in self._smooth))]
         base, error = deltas[0]
         if not base > 1e3 * error:  # the two terms of the Gaussian formula cancel
             return self.at_in_balls(epsilon)
@@ -246,21 +245,15 @@ class GaussianGap:
         if not self._groups:
             return 0.0, 0.0
         low, h = float(y), float(self.step)
-        lam = max(low / self._r, _LEAST_TILT / math.sqrt(self._r))
-        away = lam - low / self._r
-        exponent = self._r * away * away / 2
-        scale = math.exp(exponent) if exponent < 700 else math.inf
+        lam, scale = tilt_and_scale(self._r, low)
         images = _IMAGES * h * h / (4 * math.pi**2)
         grid = self._grid
-        rest = grid.second(lam, images) + self.far.total
+        rest = float(grid.second(lam, images)) + self.far.total
         base, base_error = deltas[0]
-        smooth, error = base * 0, 0.0
-        for (_, size), (value, own) in zip(self._smooth, deltas[1:], strict=True):
-            smooth += size * (value - base)
-            error += size * (own + base_error + 1e-12 * (abs(float(value)) + float(base)))
+        smooth, error = smooth_part([size for _, size in self._smooth], deltas)
         if not h:
-            return smooth, error + scale * (rest + grid.tail_far) * (1 + 1e-12)
-        rest += grid.tail * (2 / (lam * (1 + lam)) + 3 * images)
+            return smooth, error + scale * (rest + float(grid.tail_far)) * (1 + 1e-12)
+        rest += float(grid.tail) * (2 / (lam * (1 + lam)) + 3 * images)
         if self._points(low, h) <= _POINTS:
             total, error = self._lattice_sum(y, lam)
             return scale * total - base, base_error + scale * (rest + error) * (1 + 1e-12)
@@ -268,7 +261,7 @@ class GaussianGap:
         part -= math.floor(part)
         density = float(self._first_density(np.zeros(1), low)[0]) / math.sqrt(2 * math.pi * self._r)
         kink = -float(part * part - part + Fraction(1, 6)) * h * h / 2
-        rest += grid.kink(lam, h) + 1e-12 * h * h * (1 + abs(density))
+        rest += float(grid.kink(lam, h)) + 1e-12 * h * h * (1 + abs(density))
         return smooth + kink * density, error + scale * rest * (1 + 1e-12)
 
     def _points(self, low: float, h: float) -> float:
@@ -305,7 +298,33 @@ class GaussianGap:
         return sum(size * (math.exp(2 * math.pi**2 * d * d / self._r) + 1) for d, size in self._smooth)
 
 
-def _shifted_delta(r: float, y: float, shift: int) -> tuple[float, float]:
+def smooth_sizes(groups: Sequence[Group], r: float, cut: float) -> list[tuple[int, float]]:
+    """Sensitivities and the sums of count 2 q / theta(0), of the groups whose first theta term peaks well inside the zone."""
+    found: dict[int, float] = {}
+    for g in groups:
+        if 2 * math.pi * g.sensitivity / r <= cut / 2 and g.first > 1e-300:
+            found[g.sensitivity] = found.get(g.sensitivity, 0.0) + g.first
+    return sorted(found.items())
+
+
+def tilt_and_scale(r: float, y: float) -> tuple[float, float]:
+    """The tilt lam > 0 and e^{R lam^2/2 - lam y} in units of e^{-y^2/(2R)}. Any lam > 0 is valid."""
+    lam = max(y / r, _LEAST_TILT / math.sqrt(r))
+    exponent = r * (lam - y / r) ** 2 / 2
+    return lam, math.exp(exponent) if exponent < 700 else math.inf
+
+
+def smooth_part(sizes: Sequence[Any], deltas: list[tuple[Any, float]]) -> tuple[Any, Any]:
+    """The sum of size (Delta(D) - Delta(0)) and a bound of its rounding; a size may be an array, one entry a composition."""
+    base, base_error = deltas[0]
+    smooth, error = base * 0, 0.0
+    for size, (value, own) in zip(sizes, deltas[1:], strict=True):
+        smooth = smooth + size * (value - base)
+        error = error + size * (own + base_error + 1e-12 * (abs(float(value)) + float(base)))
+    return smooth, error
+
+
+def shifted_delta(r: float, y: float, shift: int) -> tuple[float, float]:
     """Re of the Gaussian delta at the complex threshold y + 2 pi i A, in units of e^{-y^2/(2R)}, and a bound of its error.
 
     With a = (y + 2 pi i A) / sqrt(2R), b = a + sqrt(R/2) and Faddeeva's w it is e^{2 pi^2 A^2/R} Re(e^{-2 pi i A y/R} (w(ia) -

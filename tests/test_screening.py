@@ -1,0 +1,108 @@
+"""Overall guarantees where pairs cannot share contours: screened bounds against every pair asked exactly."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from exactdp import Composition, DiscreteGaussian
+from exactdp.census.screening import Screen, ScreenedOverall
+from exactdp.engine.family import Family
+from exactdp.engine.lattice import Group
+from exactdp.families import Pairs
+
+
+def family(kind: str) -> Family:
+    """Four members with fractions that share no lattice; with different totals where `kind` says so."""
+    primes = (1009, 1013, 1019, 1021)
+    members = []
+    for i, p in enumerate(primes):
+        weights = [
+            Fraction(300 - 20 * i, p),
+            Fraction(251, p + 2),
+            *[Fraction(197 + i, 997)] * 4,
+            *[Fraction(113, p + 4)] * 6,
+        ]
+        if kind == "same":  # the same total for all
+            weights.append(Fraction(5, 2) - sum(weights))
+        else:
+            weights.append(Fraction(2 + i, 30))
+        members.append(tuple(Group(1 / w, 1, weights.count(w)) for w in sorted(set(weights))))
+    return Family(tuple(members))
+
+
+@pytest.fixture(scope="module", params=["same", "different"])
+def both(request: pytest.FixtureRequest) -> tuple[Pairs, ScreenedOverall]:
+    pairs = Pairs(family(request.param))
+    assert not pairs.family.can_share
+    return pairs, ScreenedOverall(pairs)
+
+
+def compositions(pairs: Pairs) -> list[Composition]:
+    numbers = range(len(pairs.family.pairs))
+    return [
+        Composition({DiscreteGaussian(g.sigma2, g.sensitivity): g.count for g in pairs.family.groups(p)})
+        for p in numbers
+    ]
+
+
+def test_the_screen_holds_for_every_pair(both: tuple[Pairs, ScreenedOverall]) -> None:
+    pairs, overall = both
+    for epsilon in (Fraction(0), Fraction(5), Fraction(21, 2), Fraction(20), Fraction(-3)):
+        point = overall.point(epsilon)
+        for p, c in enumerate(compositions(pairs)):
+            exact = c.point([epsilon])
+            assert point.delta.log_lower()[p] <= exact.delta.log_upper()[0]
+            assert exact.delta.log_lower()[0] <= point.delta.log_upper()[p]
+            assert point.rest.lower_floats()[p] <= exact.rest.upper_floats()[0]
+            assert exact.rest.lower_floats()[0] <= point.rest.upper_floats()[p]
+    # and is narrow
+    assert (
+        float(np.max(overall.point(Fraction(20)).delta.log_upper() - overall.point(Fraction(20)).delta.log_lower()))
+        < 0.02
+    )
+
+
+def test_overall_epsilon_delta_beta(both: tuple[Pairs, ScreenedOverall]) -> None:
+    pairs, overall = both
+    all_of = compositions(pairs)
+    for delta in ("1e-10",):
+        low, high = overall.epsilon(Fraction(delta))
+        each = [c.epsilon_bounds(delta) for c in all_of]
+        assert low <= max(b.upper for b in each)
+        assert max(b.lower for b in each) <= high
+        assert high - low < 1e-5 * (1 + abs(high))
+    for epsilon in (Fraction(3),):
+        low, high = overall.delta(epsilon)
+        each = [c.delta_bounds(epsilon) for c in all_of]
+        assert low <= max(b.upper for b in each)
+        assert max(b.lower for b in each) <= high
+        assert high <= low * (1 + 1e-4)
+        assert overall.log_delta(epsilon) >= math.log(max(b.lower for b in each))
+    low, high = overall.beta(Fraction(1, 20))
+    assert low <= all_of[0].beta_bounds("0.05").upper
+    assert high >= max(1 - max(c.delta(e) for c in all_of) - math.exp(e) / 20 for e in (0.5, 1, 1.5, 2, 2.5))
+    assert high - low < 1e-3
+    curve = overall.curve(21)
+    assert curve.beta[0] == 1
+    assert (np.diff(curve.beta) <= 0).all()
+
+
+def test_geometric_mean_of_far_peaks(both: tuple[Pairs, ScreenedOverall]) -> None:
+    """Lemma 23: a pair's far peaks are at most the geometric mean of its members' with themselves."""
+    pairs, _ = both
+    screen = Screen(pairs.family)
+    for p, (i, j) in list(enumerate(pairs.family.pairs))[::4]:
+        weights = [(float(g.sigma2), float(g.weight), g.count) for g in pairs.family.groups(p)]
+        grid = np.linspace(screen._cut, 40 * screen._cut, 8_001)
+        middle = (grid[1:] + grid[:-1]) / 2
+        phi = np.ones_like(middle)
+        for s, w, n in weights:
+            u = np.arange(-2, 60)[:, None]
+            top = np.exp(-s * (w * middle - 2 * math.pi * u) ** 2 / 2).sum(axis=0)
+            phi *= (top / np.exp(-2 * math.pi**2 * s * np.arange(-20, 21) ** 2).sum()) ** n
+        brute = float(np.sum(phi / middle**2)) * (grid[1] - grid[0]) / math.pi
+        assert brute <= math.sqrt(screen._far[i] * screen._far[j])
