@@ -39,21 +39,21 @@ def overall_saving(release: Release, epsilon: Fraction, delta: Fraction) -> Savi
     """For the whole release, all pairs: the search uses the full path with itself, the proof uses all pairs."""
     proxy, wanted = release.proxy, MeetsEpsilonDelta(epsilon, delta)
 
-    def holds(factor: Fraction) -> bool:
-        return wanted.holds(proxy.scaled(factor)) and make_overall(release.scaled(factor)).delta(epsilon)[1] <= delta
+    def holds(both: tuple[Composition, Release]) -> bool:
+        return wanted.holds(both[0]) and make_overall(both[1]).delta(epsilon)[1] <= delta
 
-    def fails(factor: Fraction) -> bool:
-        return wanted.fails(proxy.scaled(factor)) or make_overall(release.scaled(factor)).delta(epsilon)[0] > delta
+    def fails(both: tuple[Composition, Release]) -> bool:
+        return wanted.fails(both[0]) or make_overall(both[1]).delta(epsilon)[0] > delta
 
-    return Saving(epsilon, delta, least_on_grid(holds, fails, GRID, _gaussian_guess(proxy.mu, epsilon, delta)))
+    asked = questions(lambda factor: (proxy.scaled(factor), release.scaled(factor)), holds, fails)
+    return Saving(epsilon, delta, least_on_grid(*asked, GRID, _gaussian_guess(proxy.mu, epsilon, delta)))
 
 
 def level_saving(release: Release, level: str, epsilon: Fraction, delta: Fraction) -> Saving:
     """For one geographic level of the full path, both paths of a pair, accounted on its own."""
     part, wanted = level_pair(release, level), MeetsEpsilonDelta(epsilon, delta)
     guess = _gaussian_guess(part.mu, epsilon, delta)
-    factor = least_on_grid(lambda f: wanted.holds(part.scaled(f)), lambda f: wanted.fails(part.scaled(f)), GRID, guess)
-    return Saving(epsilon, delta, factor)
+    return Saving(epsilon, delta, least_on_grid(*questions(part.scaled, wanted.holds, wanted.fails), GRID, guess))
 
 
 def level_pair(release: Release, level: str) -> Composition:

@@ -1,4 +1,4 @@
-"""exactdp census: the whole accounting of a release, with files and figures."""
+"""exactdp census: the whole accounting of a release, with files, figures and a report."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from exactdp.cli.shell import (
 )
 from exactdp.conversions import zcdp_epsilon_simple
 from exactdp.errors import MissingExtraError
+from exactdp.files import write_text
 from exactdp.numbers import whole
 
 DELTAS = tuple(f"1e-{k}" for k in range(5, 16))
@@ -62,7 +63,7 @@ def _census(
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Whether to draw the figures.")] = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Account for all pairs of directed paths of a release: tables, files, figures. A stopped run goes on where it was."""
+    """Account for all pairs of directed paths of a release: tables, figures, report. A stopped run goes on where it was."""
     release = read_design(name)
     asked = whole(digits, "--digits", 5, 1000) if certified else None
     grids = Grids.read([] if proxy else _epsilons(release), delta or DELTAS, [] if proxy else ALPHAS, asked)
@@ -88,6 +89,8 @@ def _census(
             files += save_figures(study, folder)
         except MissingExtraError as error:
             remark = f"No figures: {error}"
+    tell("report ...")
+    files.append(_write_report(study, summary, folder, charts=figures and not remark))
     if as_json:
         print(
             json.dumps(
@@ -106,6 +109,15 @@ def _census(
     print(f"{len(files)} files in {folder}: {', '.join(f.name for f in files)}")
     if remark:
         print(remark)
+
+
+def _write_report(study: Study, summary: Summary, folder: Path, charts: bool) -> Path:
+    """The report to read, beside the tables."""
+    from exactdp.report import build
+
+    path = folder / "report.html"
+    write_text(path, build(study, summary, charts=charts))
+    return path
 
 
 def _study(release: Release, grids: Grids, runner: Runner, folder: Path) -> Study:
