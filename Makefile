@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup lint types test census mutants soak bench stress theory bench-certified results clean
+.PHONY: setup lint types test census mutants soak bench stress theory screenshots studio-bench bench-certified results docs clean
 
 setup: $(VENV)/.installed
 
@@ -23,7 +23,7 @@ types: setup
 	$(BIN)/mypy
 
 test: lint types
-	$(BIN)/pytest -n auto -m 'not soak'
+	$(BIN)/pytest -n auto -rs -m 'not soak'
 
 mutants: setup
 	$(BIN)/python tests/mutants.py
@@ -41,6 +41,14 @@ bench: setup
 results: setup
 	$(BIN)/python benchmarks/published.py
 
+screenshots: setup
+	$(BIN)/python docs/screenshots.py
+
+studio-bench: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,bench]'
+	$(BIN)/python benchmarks/studio_latency.py
+	$(BIN)/python benchmarks/studio_load.py
+
 theory: setup
 	$(BIN)/python benchmarks/edgeworth.py
 
@@ -49,6 +57,10 @@ stress: setup
 
 bench-certified: setup
 	$(BIN)/python benchmarks/certified_pairs.py
+
+docs: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -d build/site
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist

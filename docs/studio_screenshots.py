@@ -1,0 +1,133 @@
+"""The pictures of the studio in the documentation: `studio(camera)` is a subject of docs/screenshots.py.
+
+`python docs/studio_screenshots.py` takes them alone. Every picture is of a running studio with the DHC persons file.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+IMAGES = Path(__file__).parent / "images"
+CELL = "hispanic * sex, County"
+PATIENCE = 60_000
+
+
+@contextmanager
+def running() -> Iterator[str]:
+    """A studio on a free port; gives its address."""
+    command = [sys.executable, "-c", "from exactdp.cli import main; main()", "studio", "--port", "0", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        found = re.search(r"http://\S+:\d+/", server.stdout.readline())
+        try:
+            if found is None:
+                raise RuntimeError("The studio did not start; call exactdp studio to see why.")
+            yield found[0]
+        finally:
+            server.terminate()
+
+
+@contextmanager
+def opened(browser: Any, address: str, size: tuple[int, int], scheme: str) -> Iterator[Any]:
+    """A page of the studio whose numbers have come, those of the whole release included."""
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    page.goto(address)
+    settle(page)
+    yield page
+    context.close()
+
+
+def settle(page: Any) -> None:
+    """Wait until the whole release is accounted for and nothing moves."""
+    page.wait_for_timeout(1500)
+    page.locator("#overall-value[data-value]").wait_for(timeout=PATIENCE)
+    page.locator(".tile.overall:not(.is-stale)").wait_for(timeout=PATIENCE)
+    page.wait_for_timeout(300)
+
+
+def shot(page: Any, name: str) -> Path:
+    """One picture of what is seen."""
+    path = IMAGES / f"studio-{name}.png"
+    page.screenshot(path=path)
+    return path
+
+
+def scenarios(page: Any) -> None:
+    """A quarter of the State level's budget taken away, against the published design."""
+    page.locator("#keep-a").click()
+    page.get_by_label("Multiply every rho of State by").fill("3/4")
+    page.keyboard.press("Enter")
+    settle(page)
+
+
+def error(page: Any) -> None:
+    """A budget that is no number."""
+    page.get_by_label(CELL, exact=True).fill("1/0")
+    page.locator("#cell-error").wait_for()
+    page.wait_for_timeout(300)
+
+
+def calibrating(page: Any) -> None:
+    """The least noise for (20, 1e-10)."""
+    page.locator("#calibrate").click()
+    page.locator("#calibrate-epsilon").fill("20")
+    page.locator("#calibrate-dialog button[type=submit]").click()
+    page.locator("#calibrate-apply").wait_for(timeout=PATIENCE)
+
+
+def certifying(page: Any) -> None:
+    """A certificate of epsilon with 30 digits."""
+    page.locator("#certify").click()
+    page.locator("#certify-dialog button[type=submit]").click()
+    page.locator("#certify-save").wait_for(timeout=PATIENCE)
+
+
+def opening(page: Any) -> None:
+    """Where a design comes from."""
+    page.locator("#open").click()
+    page.locator("#release-list button").first.wait_for()
+
+
+SHOTS: list[tuple[str, tuple[int, int], str, Callable[[Any], None] | None]] = [
+    ("light", (1440, 900), "light", None),
+    ("dark", (1440, 900), "dark", None),
+    ("laptop", (1280, 720), "light", None),
+    ("scenarios", (1440, 1290), "light", scenarios),
+    ("error", (1280, 720), "light", error),
+    ("calibrate", (1280, 720), "light", calibrating),
+    ("certify", (1280, 720), "dark", certifying),
+    ("open", (1280, 720), "light", opening),
+]
+
+
+def studio(camera: Any) -> list[Path]:
+    """All pictures, taken with the camera's browser."""
+    paths = []
+    with running() as address:
+        for name, size, scheme, act in SHOTS:
+            with opened(camera.browser, address, size, scheme) as page:
+                if act is not None:
+                    act(page)
+                paths.append(shot(page, name))
+    return paths
+
+
+def main() -> int:
+    """Take the pictures of the studio alone."""
+    import screenshots
+
+    screenshots.SUBJECTS["studio"] = studio
+    return screenshots.main(["studio"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

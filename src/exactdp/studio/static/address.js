@@ -1,0 +1,65 @@
+/** The address of the page holds the design: written after every change, read at the start and when the user goes back. */
+
+import { keepSteps, keptSteps } from "./memory.js";
+import { dismiss, notify } from "./notices.js";
+import { fromFragment, toFragment } from "./share.js";
+
+const DELAY = 200; // ms after a change
+const NEW_ENTRIES = ["open", "calibrate"]; // causes of a change that the back button takes back
+
+export class Address {
+  #waiting = null;
+  #isNew = false;
+
+  constructor(store) {
+    this.store = store;
+    window.addEventListener("popstate", () => this.#follow());
+    window.addEventListener("pagehide", () => store.state && keepSteps(store));
+  }
+
+  /** What the address, or this browser for this address, has of a design; null if there is nothing. */
+  async read() {
+    const kept = keptSteps();
+    if (kept) return kept;
+    const state = await fromFragment(location.hash);
+    return state && { state, past: [], future: [] };
+  }
+
+  /** Put the state into the address: a new entry of the history for a new design, else the present one. */
+  write(cause) {
+    if (NEW_ENTRIES.includes(cause) && location.hash) this.#isNew = true;
+    if (cause === "back") return;
+    clearTimeout(this.#waiting);
+    this.#waiting = setTimeout(() => this.writeNow(), this.#isNew ? 0 : DELAY);
+  }
+
+  async writeNow() {
+    clearTimeout(this.#waiting);
+    const { state } = this.store;
+    try {
+      const { fragment, isLink } = await toFragment(state);
+      if (state !== this.store.state) return;
+      history[this.#isNew ? "pushState" : "replaceState"](null, "", fragment);
+      this.#isNew = false;
+      keepSteps(this.store);
+      if (isLink) dismiss("long");
+      else {
+        const sentence =
+          "The design is too long for a link. It is kept in this browser; to share it, save the design file.";
+        notify("warning", sentence, { key: "long" });
+      }
+    } catch (error) {
+      notify("warning", error.message, { key: "long" });
+    }
+  }
+
+  async #follow() {
+    try {
+      const state = await fromFragment(location.hash);
+      if (state && JSON.stringify(state) !== JSON.stringify(this.store.state))
+        this.store.change(state, { cause: "back" });
+    } catch (error) {
+      notify("error", error.message, { key: "link" });
+    }
+  }
+}

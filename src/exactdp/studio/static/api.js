@@ -1,0 +1,108 @@
+/** The way to the server: JSON questions, streams of lines, one sentence for every failure. */
+
+const ROOT = "/api/v1";
+const PATIENCE = 150; // ms after which a newer question ends the one under way
+
+/** What the server refused, in its own sentence; `where` is the place in the request, if it is known. */
+export class Refusal extends Error {
+  constructor(sentence, where = null, status = 0) {
+    super(sentence);
+    Object.assign(this, { where, status });
+  }
+}
+
+/** The server did not answer at all. */
+export class Unreachable extends Error {}
+
+async function reach(path, options) {
+  let response;
+  try {
+    response = await fetch(ROOT + path, { ...options, cache: "no-store" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Unreachable("The studio's server does not answer.");
+  }
+  if (response.ok) return response;
+  const found = await response.json().catch(() => ({}));
+  const sentence = found.error ?? `The server answered with status ${response.status}. Try again.`;
+  throw new Refusal(sentence, found.where ?? null, response.status);
+}
+
+/** The request for a JSON body. */
+function posted(body, signal) {
+  return { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal };
+}
+
+export async function get(path) {
+  return (await reach(path, {})).json();
+}
+
+export async function ask(path, body, signal) {
+  return (await reach(path, posted(body, signal))).json();
+}
+
+/** The answer as a text, to be saved unchanged, and the name the server gives it. */
+export async function file(path, body, signal) {
+  const response = await reach(path, posted(body, signal));
+  const name = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") ?? "")?.[1] ?? null;
+  return { text: await response.text(), name };
+}
+
+/** The objects of an answer in lines, as they arrive. */
+export async function* lines(path, body, signal) {
+  const response = await reach(path, posted(body, signal));
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      const parts = (rest + (value ?? "")).split("\n");
+      rest = done ? "" : parts.pop();
+      for (const part of parts) if (part.trim()) yield JSON.parse(part);
+      if (done) return;
+    }
+  } catch (error) {
+    if (error.name === "AbortError" || !(error instanceof TypeError)) throw error;
+    throw new Unreachable("The studio's server does not answer.");
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+/**
+ * One question under way and at most one waiting: the newest. Edits that come faster than answers are skipped, and a
+ * question that takes long is ended by the next one.
+ */
+export class Lane {
+  #running = null;
+  #waiting = null;
+
+  put(question) {
+    if (!this.#running) {
+      this.#start(question);
+      return;
+    }
+    this.#waiting = question;
+    if (performance.now() - this.#running.since > PATIENCE) this.#running.controller.abort();
+  }
+
+  get isBusy() {
+    return this.#running !== null;
+  }
+
+  async #start(question) {
+    this.#running = { controller: new AbortController(), since: performance.now() };
+    const impatient = setInterval(() => {
+      if (this.#waiting && performance.now() - this.#running.since > PATIENCE) this.#running.controller.abort();
+    }, PATIENCE / 3);
+    try {
+      await question(this.#running.controller.signal);
+    } finally {
+      clearInterval(impatient);
+      this.#running = null;
+      const next = this.#waiting;
+      this.#waiting = null;
+      if (next) this.#start(next);
+    }
+  }
+}

@@ -1,0 +1,207 @@
+/** Edits of a design: each takes a state and gives a new one. Budgets stay the exact texts that were typed. */
+
+import { product } from "./rational.js";
+
+/** The state of a fresh design: the full path with itself, and the questions people ask first. */
+export function opened(design, ask = {}) {
+  const full = fullPath(design);
+  return { design, pair: [full, full], ask: { delta: "1e-10", epsilon: null, alpha: "0.05", ...ask }, a: null };
+}
+
+/** The bypassed levels of the path that bypasses the fewest. */
+export function fullPath(design) {
+  return [...design.paths].sort((p, q) => p.bypassed.length - q.bypassed.length || p.number - q.number)[0].bypassed;
+}
+
+/** The number of the path with these bypassed levels, or null if the release has none. */
+export function pathNumber(design, bypassed) {
+  const wanted = [...bypassed].sort().join("\n");
+  return design.paths.find((path) => [...path.bypassed].sort().join("\n") === wanted)?.number ?? null;
+}
+
+/** The pair as the server takes it: numbers of paths, or sets of levels where a set has no number. */
+export function askedPair({ design, pair }) {
+  return pair.map((bypassed) => pathNumber(design, bypassed) ?? bypassed);
+}
+
+/** All queries in an order that agrees with every level's own. */
+export function queryNames(design) {
+  const names = [];
+  for (const level of design.levels) {
+    let place = 0;
+    for (const { name } of level.queries) {
+      const at = names.indexOf(name);
+      if (at >= 0) place = at + 1;
+      else names.splice(place++, 0, name);
+    }
+  }
+  return names;
+}
+
+export function cellText(level, query) {
+  return level.queries.find(({ name }) => name === query)?.rho ?? "";
+}
+
+function withDesign(state, changes) {
+  return { ...state, design: { ...state.design, ...changes } };
+}
+
+function withLevel(state, name, change) {
+  return withDesign(state, {
+    levels: state.design.levels.map((level) => (level.name === name ? change(level) : level)),
+  });
+}
+
+/** One budget as typed; an empty text means that the query is not asked at this level. */
+export function withCell(state, levelName, query, rho) {
+  const order = queryNames(state.design);
+  return withLevel(state, levelName, (level) => {
+    if (level.queries.some(({ name }) => name === query)) {
+      return { ...level, queries: level.queries.map((old) => (old.name === query ? { ...old, rho } : old)) };
+    }
+    const before = order.slice(0, order.indexOf(query));
+    const place = level.queries.findLastIndex(({ name }) => before.includes(name)) + 1;
+    return { ...level, queries: level.queries.toSpliced(place, 0, { name: query, rho }) };
+  });
+}
+
+/** The design without the cells that are empty, as the server takes it. */
+export function asked(design) {
+  const levels = design.levels.map((level) => ({ ...level, queries: level.queries.filter(({ rho }) => rho !== "") }));
+  return { ...design, levels };
+}
+
+function scaledLevel(level, factor) {
+  return {
+    ...level,
+    queries: level.queries.map((query) => ({ ...query, rho: product(query.rho, factor) ?? query.rho })),
+  };
+}
+
+/** Every budget of a level times a factor, exactly. */
+export function withLevelTimes(state, levelName, factor) {
+  return withLevel(state, levelName, (level) => scaledLevel(level, factor));
+}
+
+/** Every budget times a factor, exactly. */
+export function withAllTimes(state, factor) {
+  return withDesign(state, { levels: state.design.levels.map((level) => scaledLevel(level, factor)) });
+}
+
+export function withTitle(state, title) {
+  return withDesign(state, { title });
+}
+
+/** One of the two paths shown, by its bypassed levels, in the order of the levels. */
+export function withPath(state, which, bypassed) {
+  const ordered = state.design.levels.map(({ name }) => name).filter((name) => bypassed.includes(name));
+  return { ...state, pair: state.pair.map((old, i) => (i === which ? ordered : old)) };
+}
+
+export function withToggledLevel(state, which, level) {
+  const now = state.pair[which];
+  return withPath(state, which, now.includes(level) ? now.filter((name) => name !== level) : [...now, level]);
+}
+
+/** The release with the sets of both paths shown among its paths. */
+export function withPathsAdded(state) {
+  return state.pair.reduce((result, bypassed) => {
+    if (pathNumber(result.design, bypassed) !== null) return result;
+    const number = Math.max(0, ...result.design.paths.map((path) => path.number)) + 1;
+    return withDesign(result, { paths: [...result.design.paths, { number, bypassed }] });
+  }, state);
+}
+
+/** A new query, asked at every level with the smallest budget found there. */
+export function withQueryAdded(state, name) {
+  return withDesign(state, {
+    levels: state.design.levels.map((level) => ({
+      ...level,
+      queries: [...level.queries, { name, rho: level.queries.at(-1)?.rho ?? "1/100" }],
+    })),
+  });
+}
+
+/** A new lowest level, with the queries and budgets of the one above it. */
+export function withLevelAdded(state, name) {
+  const lowest = state.design.levels.at(-1);
+  return withDesign(state, {
+    levels: [...state.design.levels, { name, queries: lowest.queries.map((query) => ({ ...query })) }],
+  });
+}
+
+export function withQueryRenamed(state, from, to) {
+  const renamed = (query) => (query.name === from ? { ...query, name: to } : query);
+  return withDesign(state, {
+    levels: state.design.levels.map((level) => ({ ...level, queries: level.queries.map(renamed) })),
+  });
+}
+
+export function withQueryRemoved(state, name) {
+  return withDesign(state, {
+    levels: state.design.levels.map((level) => ({
+      ...level,
+      queries: level.queries.filter((query) => query.name !== name),
+    })),
+  });
+}
+
+function withLevelNames(state, change) {
+  const names = (list) => list.map(change).filter((name) => name !== null);
+  const paths = state.design.paths.map((path) => ({ ...path, bypassed: names(path.bypassed) }));
+  return { ...withDesign(state, { paths }), pair: state.pair.map(names) };
+}
+
+export function withLevelRenamed(state, from, to) {
+  const levels = state.design.levels.map((level) => (level.name === from ? { ...level, name: to } : level));
+  return withLevelNames(withDesign(state, { levels }), (name) => (name === from ? to : name));
+}
+
+/** Without a level; paths that become equal are kept once, and the new top level is bypassed by none. */
+export function withLevelRemoved(state, gone) {
+  const levels = state.design.levels.filter(({ name }) => name !== gone);
+  const top = levels[0]?.name;
+  const result = withLevelNames(withDesign(state, { levels }), (name) => (name === gone || name === top ? null : name));
+  const seen = new Set();
+  const paths = result.design.paths.filter(({ bypassed }) => {
+    const key = [...bypassed].sort().join("\n");
+    return !seen.has(key) && seen.add(key);
+  });
+  return withDesign(result, { paths });
+}
+
+/** Scenario A is the design and the pair as they are now. */
+export function withA(state, a) {
+  return { ...state, a };
+}
+
+export function scenario({ design, pair }) {
+  return { design, pair };
+}
+
+/** A small design to start from. */
+export const SMALL = {
+  name: "my-design",
+  title: "My design",
+  source: "",
+  levels: [
+    {
+      name: "Nation",
+      queries: [
+        { name: "total", rho: "1/4" },
+        { name: "age * sex", rho: "1/4" },
+      ],
+    },
+    {
+      name: "Region",
+      queries: [
+        { name: "total", rho: "1/4" },
+        { name: "age * sex", rho: "1/4" },
+      ],
+    },
+  ],
+  paths: [
+    { number: 1, bypassed: [] },
+    { number: 2, bypassed: ["Region"] },
+  ],
+};

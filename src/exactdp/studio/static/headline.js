@@ -1,0 +1,84 @@
+/** The headline numbers: certified ends rounded to the safe side, with the conversions and scenario A beside them. */
+
+import { byId, make, setText } from "./dom.js";
+import { change, inCell, roundedDown, roundedUp, short, withSuperscript } from "./format.js";
+
+/** Put a number in a tile; the full certified interval is in its title and the safe end in data-value. */
+function show(id, text, safe, title) {
+  const node = byId(id);
+  if (node.dataset.text !== text) {
+    node.dataset.text = text;
+    node.replaceChildren(...withSuperscript(text));
+  }
+  node.dataset.value = String(safe);
+  node.title = title;
+}
+
+function notes(id, rows) {
+  const text = JSON.stringify(rows);
+  const list = byId(id);
+  if (list.dataset.text === text) return;
+  list.dataset.text = text;
+  list.replaceChildren(
+    ...rows.flatMap(([name, value, className = ""]) => [
+      make("dt", { className }, name),
+      make("dd", { className, title: value }, value),
+    ]),
+  );
+}
+
+const between = (lower, upper) => `Certified: at least ${lower}, at most ${upper}`;
+
+function conversions(row, digits) {
+  const gaussian = row.shortcut_understates
+    ? [["Gaussian", `${short(row.gaussian, digits)}, too low`, "warn"]]
+    : [["Gaussian", `${short(row.gaussian, digits)}, no bound`]];
+  return [
+    ["zCDP optimal", short(row.zcdp_optimal, digits)],
+    ["zCDP simple", short(row.zcdp_simple, digits)],
+    ...gaussian,
+  ];
+}
+
+/** Draw the answer of one pair; `kept` is the answer of scenario A, `zcdpBeta` what zCDP says of beta, or null. */
+export function showHeadline(answer, kept, zcdpBeta) {
+  const [epsilon, delta, beta] = [answer.epsilon[0], answer.delta[0], answer.beta[0]];
+  const last = (from, to) => (kept ? [["against A", change(from(kept), to), "kept"]] : []);
+  show("epsilon-value", roundedUp(epsilon.lower, epsilon.upper), epsilon.upper, between(epsilon.lower, epsilon.upper));
+  notes("epsilon-notes", [...conversions(epsilon, 6), ...last((k) => k.epsilon[0].upper, epsilon.upper)]);
+  if (delta) {
+    show("delta-value", roundedUp(delta.lower, delta.upper, 11), delta.upper, between(delta.lower, delta.upper));
+    notes("delta-notes", [...conversions(delta, 4), ...last((k) => k.delta[0]?.upper, delta.upper)]);
+  }
+  if (beta) {
+    const low = 1 - beta.upper;
+    show(
+      "power-value",
+      roundedUp(low, beta.power, 10),
+      beta.power,
+      `${between(low, beta.power)}. The best test with false-positive rate alpha finds the record with this probability.`,
+    );
+    const missed = [
+      ["misses (β)", roundedDown(beta.lower, beta.upper, 8)],
+      ["zCDP", zcdpBeta === null ? "…" : short(1 - zcdpBeta, 6)],
+      ["Gaussian", `${short(1 - beta.gaussian, 6)}, no bound`],
+    ];
+    notes("power-notes", [...missed, ...last((k) => k.beta[0]?.power, beta.power)]);
+  }
+  const rho = answer.rho;
+  show("rho-value", inCell(rho, "decimal").replace("≈", ""), rho, `rho = ${rho} exactly`);
+  notes("rho-notes", [
+    ["exactly", rho],
+    ["√(2ρ)", short(answer.mu, 6)],
+    ["queries", `${answer.mechanisms} in the pair`],
+    ...(kept ? [["A", inCell(kept.rho, "decimal"), "kept"]] : []),
+  ]);
+  setText(byId("rho-label"), "Total ρ");
+}
+
+/** A sentence for people who do not see the page, said when the numbers have come to rest. */
+export function inWords(answer) {
+  const [epsilon, beta] = [answer.epsilon[0], answer.beta[0]];
+  const power = beta ? ` Power ${short(beta.power, 4)} at alpha ${beta.alpha}.` : "";
+  return `Epsilon ${roundedUp(epsilon.lower, epsilon.upper, 6)} at delta ${epsilon.delta}.${power}`;
+}

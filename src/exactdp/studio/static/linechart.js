@@ -1,0 +1,339 @@
+/** A line chart that is redrawn in a millisecond, read by pointer, by keyboard and as a table. */
+
+import { exponentTicks, linear, roundTicks } from "./axes.js";
+import { powerOfTen } from "./format.js";
+import { Numbers } from "./numbers.js";
+import { element, marker, path } from "./svg.js";
+
+const MARGIN = { top: 10, right: 14, bottom: 40, left: 54 };
+const MARKERS = {
+  exact: null,
+  optimal: "square",
+  simple: "triangle",
+  gaussian: "diamond",
+  kept: "circle",
+  whole: "circle",
+};
+const MARKS_ALONG = 7;
+const POINTS_ONLY = new Set(["whole"]); // too few points for lines between them to be true
+
+export class LineChart {
+  /**
+   * `axes.x` and `axes.y` have a title, a symbol, the text of a value, and `log` where values are base-10 logarithms.
+   */
+  constructor(host, label, axes) {
+    this.host = host;
+    this.axes = axes;
+    this.off = new Set();
+    this.series = [];
+    this.points = [];
+    this.cursor = null;
+    this.legend = document.createElement("ul");
+    this.legend.className = "legend";
+    this.plot = document.createElement("div");
+    this.plot.className = "plot";
+    this.drawing = element("svg", {
+      role: "slider",
+      tabindex: 0,
+      "aria-label": label,
+      "aria-valuemin": 0,
+      "aria-valuemax": 0,
+      "aria-valuenow": 0,
+      "aria-valuetext": "No curve yet",
+    });
+    this.tip = document.createElement("div");
+    this.tip.className = "tip";
+    this.tip.hidden = true;
+    this.plot.append(this.drawing, this.tip);
+    this.numbers = new Numbers(`${label}, as a table`, () => this.#tableRows());
+    host.append(this.legend, this.plot, this.numbers.frame);
+    this.layers = Object.fromEntries(
+      ["grid", "marks", "lines", "cursor"].map((name) => [name, element("g", { class: name })]),
+    );
+    this.layers.cursor.setAttribute("data-cursor", "");
+    this.frame = element("rect");
+    const id = `inside-${host.id}`;
+    this.layers.lines.setAttribute("clip-path", `url(#${id})`);
+    this.drawing.append(element("clipPath", { id }, this.frame));
+    this.drawing.append(...Object.values(this.layers));
+    this.#listen();
+  }
+
+  /** Draw the series; each has an id, a name and the arrays x and y. `marks` are points worth a dotted cross. */
+  update(series, marks = []) {
+    this.series = series;
+    this.marks = marks;
+    this.#drawLegend();
+    this.#draw();
+    this.numbers.update();
+  }
+
+  /** Names and line samples, for the legend of a saved picture. */
+  get legendItems() {
+    return this.#visible().map(({ id, name }) => ({
+      name,
+      sample: this.legend.querySelector(`[data-series="${id}"] path`),
+    }));
+  }
+
+  #visible() {
+    return this.series.filter(({ id }) => !this.off.has(id));
+  }
+
+  #listen() {
+    new ResizeObserver(() => this.series.length && this.#draw()).observe(this.plot);
+    this.drawing.addEventListener("pointermove", (event) => {
+      const box = this.drawing.getBoundingClientRect();
+      this.#pointAt(this.#nearest(this.toX?.back(event.clientX - box.left)));
+    });
+    this.drawing.addEventListener("pointerleave", () => document.activeElement !== this.drawing && this.#pointAt(null));
+    this.drawing.addEventListener("focus", () =>
+      this.#pointAt(this.cursor ?? Math.floor((this.series[0]?.x.length ?? 0) / 2)),
+    );
+    this.drawing.addEventListener("blur", () => this.#pointAt(null));
+    this.drawing.addEventListener("keydown", (event) => {
+      const last = (this.series[0]?.x.length ?? 1) - 1;
+      const at = this.cursor ?? 0;
+      const to = {
+        ArrowLeft: at - 1,
+        ArrowDown: at - 1,
+        ArrowRight: at + 1,
+        ArrowUp: at + 1,
+        PageUp: at + 10,
+        PageDown: at - 10,
+        Home: 0,
+        End: last,
+      }[event.key];
+      if (to === undefined) return;
+      event.preventDefault();
+      this.#pointAt(Math.max(0, Math.min(last, to)));
+    });
+  }
+
+  #drawLegend() {
+    const shown = this.series.map(({ id }) => id).join();
+    if (shown === this.legendShown) return;
+    this.legendShown = shown;
+    this.legend.replaceChildren(
+      ...this.series.map(({ id, name }) => {
+        const button = document.createElement("button");
+        button.type = "button";
+        button.dataset.series = id;
+        button.setAttribute("aria-pressed", String(!this.off.has(id)));
+        const sample = element(
+          "svg",
+          { viewBox: "0 0 22 10", "aria-hidden": "true" },
+          ...(POINTS_ONLY.has(id) ? [] : [element("path", { d: "M1 5H21", class: `line ${id}` })]),
+        );
+        if (MARKERS[id]) sample.append(element("path", { d: marker(MARKERS[id], 11, 5), class: `marker ${id}` }));
+        button.append(sample, name);
+        button.addEventListener("click", () => {
+          this.off.has(id) ? this.off.delete(id) : this.off.add(id);
+          button.setAttribute("aria-pressed", String(!this.off.has(id)));
+          this.#draw();
+        });
+        const item = document.createElement("li");
+        item.append(button);
+        return item;
+      }),
+    );
+  }
+
+  #draw() {
+    const [width, height] = [this.plot.clientWidth, this.plot.clientHeight];
+    if (width < 50 || height < 50) return;
+    const all = this.#visible();
+    const xs = all.flatMap(({ x }) => x).filter(Number.isFinite);
+    const ys = all.flatMap(({ y }) => y).filter(Number.isFinite);
+    if (!xs.length || !ys.length) return;
+    this.drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    const across = Math.max(3, Math.floor(width / 90));
+    const up = Math.max(3, Math.floor((height - 50) / 34));
+    const [x, y] = [this.#range("x", xs), this.#range("y", ys)];
+    this.toX = linear(...x, MARGIN.left, width - MARGIN.right);
+    this.toY = linear(...y, height - MARGIN.bottom, MARGIN.top);
+    for (const [name, value] of Object.entries({
+      x: MARGIN.left - 4,
+      y: MARGIN.top - 4,
+      width: width - MARGIN.left - MARGIN.right + 8,
+      height: height - MARGIN.top - MARGIN.bottom + 8,
+    }))
+      this.frame.setAttribute(name, value);
+    this.#drawGrid(width, height, this.#ticks("x", x, across), this.#ticks("y", y, up));
+    this.#drawMarks(height);
+    this.layers.lines.replaceChildren(...all.flatMap((one) => this.#line(one)).reverse());
+    this.drawing.setAttribute("aria-valuemax", Math.max(0, (this.series[0]?.x.length ?? 1) - 1));
+    this.#describe(Math.min(this.cursor ?? Math.floor(this.series[0].x.length / 2), this.series[0].x.length - 1));
+    if (this.cursor !== null) this.#pointAt(Math.min(this.cursor, this.series[0].x.length - 1));
+  }
+
+  /** From the least to the largest value; whole decades on a logarithmic axis. */
+  #range(axis, values) {
+    const { log, range } = this.axes[axis];
+    if (range) return range;
+    const [low, high] = values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
+    return log ? [Math.floor(low), Math.max(Math.ceil(high), Math.floor(low) + 1)] : [low, high];
+  }
+
+  #ticks(axis, [low, high], count) {
+    return this.axes[axis].log ? exponentTicks(low, high, count) : roundTicks(low, high, count);
+  }
+
+  #drawGrid(width, height, xTicks, yTicks) {
+    const [bottom, left, right] = [height - MARGIN.bottom, MARGIN.left, width - MARGIN.right];
+    const nodes = [];
+    for (const tick of yTicks) {
+      const y = this.toY(tick).toFixed(1);
+      nodes.push(element("path", { class: "gridline", d: `M${left} ${y}H${right}` }));
+      nodes.push(
+        element(
+          "text",
+          { class: "tick end", x: left - 7, y: Number(y) + 4 },
+          this.axes.y.log ? powerOfTen(tick) : String(tick),
+        ),
+      );
+    }
+    for (const tick of xTicks) {
+      const x = this.toX(tick).toFixed(1);
+      nodes.push(element("path", { class: "gridline", d: `M${x} ${MARGIN.top}V${bottom}` }));
+      nodes.push(
+        element("text", { class: "tick middle", x, y: bottom + 16 }, this.axes.x.log ? powerOfTen(tick) : String(tick)),
+      );
+    }
+    nodes.push(element("path", { class: "axis", d: `M${left} ${MARGIN.top}V${bottom}H${right}` }));
+    nodes.push(
+      element("text", { class: "axis-title middle", x: (left + right) / 2, y: height - 6 }, this.axes.x.title),
+    );
+    nodes.push(
+      element(
+        "text",
+        { class: "axis-title middle", transform: `translate(13 ${(MARGIN.top + bottom) / 2}) rotate(-90)` },
+        this.axes.y.title,
+      ),
+    );
+    this.layers.grid.replaceChildren(...nodes);
+  }
+
+  #drawMarks(height) {
+    const nodes = [];
+    for (const { x, y } of this.marks) {
+      if (!Number.isFinite(x) || !Number.isFinite(y)) continue;
+      const [px, py] = [this.toX(x), this.toY(y)];
+      if (py < 0 || py > height - MARGIN.bottom + 1 || px < MARGIN.left - 1) continue;
+      nodes.push(
+        element("path", {
+          class: "cross",
+          d: `M${MARGIN.left} ${py.toFixed(1)}H${px.toFixed(1)}V${height - MARGIN.bottom}`,
+        }),
+      );
+      nodes.push(element("circle", { class: "mark", cx: px.toFixed(1), cy: py.toFixed(1), r: 4 }));
+    }
+    this.layers.marks.replaceChildren(...nodes);
+  }
+
+  #line({ id, x, y }) {
+    const places = x.map((value, i) => [this.toX(value), this.toY(y[i])]);
+    const shape = MARKERS[id];
+    const nodes = POINTS_ONLY.has(id) ? [] : [element("path", { class: `line ${id}`, d: path(places) })];
+    if (shape) {
+      const step = POINTS_ONLY.has(id) ? 1 : Math.max(1, Math.floor(places.length / MARKS_ALONG));
+      const first = Math.floor(step / 2);
+      const some = places.filter(([px, py], i) => i % step === first && Number.isFinite(px) && Number.isFinite(py));
+      nodes.unshift(
+        element("path", { class: `marker ${id}`, d: some.map(([px, py]) => marker(shape, px, py)).join("") }),
+      );
+    }
+    return nodes;
+  }
+
+  #nearest(value) {
+    const xs = this.series[0]?.x ?? [];
+    if (!xs.length || value === undefined) return null;
+    return xs.reduce((best, x, i) => (Math.abs(x - value) < Math.abs(xs[best] - value) ? i : best), 0);
+  }
+
+  #readings(index) {
+    const at = this.series[0].x[index];
+    return this.#visible().map((one) => {
+      const exact = one.x.indexOf(at);
+      const y = exact >= 0 ? one.y[exact] : POINTS_ONLY.has(one.id) ? null : between(one, at);
+      return { ...one, at: y, text: y === null ? "–" : `${exact >= 0 ? "" : "≈ "}${this.axes.y.text(y)}` };
+    });
+  }
+
+  #pointAt(index) {
+    this.cursor = index;
+    if (index === null || !this.series.length || !this.toX) {
+      this.tip.hidden = true;
+      this.layers.cursor.replaceChildren();
+      return;
+    }
+    const at = this.series[0].x[index];
+    const readings = this.#readings(index);
+    const x = this.toX(at);
+    const height = this.plot.clientHeight;
+    this.layers.cursor.replaceChildren(
+      element("path", { class: "cursor-line", d: `M${x.toFixed(1)} ${MARGIN.top}V${height - MARGIN.bottom}` }),
+      ...readings
+        .filter((r) => Number.isFinite(r.at))
+        .map((r) =>
+          element("circle", { class: `dot ${r.id}`, cx: x.toFixed(1), cy: this.toY(r.at).toFixed(1), r: 3.6 }),
+        ),
+    );
+    this.#drawTip(at, readings, x);
+    this.#describe(index);
+  }
+
+  #drawTip(at, readings, x) {
+    const heading = document.createElement("b");
+    heading.textContent = `${this.axes.x.symbol} = ${this.axes.x.text(at)}`;
+    const rows = readings
+      .filter(({ at: y }) => y !== null)
+      .map(({ id, name, text }) => {
+        const row = document.createElement("p");
+        const swatch = document.createElement("i");
+        swatch.className = id;
+        const value = document.createElement("span");
+        value.textContent = text;
+        row.append(swatch, name, value);
+        return row;
+      });
+    this.tip.replaceChildren(heading, ...rows);
+    this.tip.hidden = false;
+    const room = this.plot.clientWidth - x - 16;
+    this.tip.style.left = `${room > this.tip.offsetWidth ? x + 12 : Math.max(0, x - this.tip.offsetWidth - 12)}px`;
+    this.tip.style.top = `${MARGIN.top + 4}px`;
+  }
+
+  #describe(index) {
+    if (!this.series.length || index < 0) return;
+    const words = this.#readings(index).map(({ name, text }) => `${name} ${text}`);
+    this.drawing.setAttribute("aria-valuenow", index);
+    this.drawing.setAttribute(
+      "aria-valuetext",
+      `${this.axes.x.symbol} ${this.axes.x.text(this.series[0].x[index])}: ${words.join("; ")}`,
+    );
+  }
+
+  #tableRows() {
+    const heads = [this.axes.x.title, ...this.#visible().map(({ name }) => name)];
+    return {
+      heads,
+      rows: (this.series[0]?.x ?? []).map((x, i) => ({
+        names: [this.axes.x.text(x)],
+        cells: this.#readings(i).map(({ text }) => text),
+      })),
+    };
+  }
+}
+
+/** What a drawn line shows between two of its points; null beyond its ends. */
+function between({ x, y }, at) {
+  for (let i = 1; i < x.length; i += 1) {
+    if ((x[i - 1] - at) * (x[i] - at) <= 0 && x[i] !== x[i - 1]) {
+      const value = y[i - 1] + ((y[i] - y[i - 1]) * (at - x[i - 1])) / (x[i] - x[i - 1]);
+      return Number.isFinite(value) ? value : null;
+    }
+  }
+  return null;
+}

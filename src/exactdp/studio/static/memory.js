@@ -1,0 +1,47 @@
+/** Undo steps over a reload, and settings of the page: kept in this browser, never needed. */
+
+const STEPS = "exactdp-studio/steps";
+const MOST_KEPT = 30;
+const MOST_CHARACTERS = 2_000_000;
+
+/** Keep the present state and its steps of undo beside the address they belong to. */
+export function keepSteps({ state, past, future }) {
+  try {
+    const text = JSON.stringify({
+      fragment: location.hash,
+      state,
+      past: past.slice(-MOST_KEPT),
+      future: future.slice(-MOST_KEPT),
+    });
+    if (text.length <= MOST_CHARACTERS) sessionStorage.setItem(STEPS, text);
+    else sessionStorage.removeItem(STEPS);
+  } catch {
+    // Without storage there are no steps after a reload; the design itself is in the address.
+  }
+}
+
+/** What was kept of the page at this address, also an edit just before the reload; null if there is nothing. */
+export function keptSteps() {
+  try {
+    const kept = JSON.parse(sessionStorage.getItem(STEPS));
+    return kept?.fragment === location.hash ? kept : null;
+  } catch {
+    return null;
+  }
+}
+
+export function setting(name, otherwise) {
+  try {
+    return localStorage.getItem(`exactdp-studio/${name}`) ?? otherwise;
+  } catch {
+    return otherwise;
+  }
+}
+
+export function keepSetting(name, value) {
+  try {
+    localStorage.setItem(`exactdp-studio/${name}`, value);
+  } catch {
+    // The setting lasts until the page is left.
+  }
+}

@@ -1,0 +1,147 @@
+/** Noise by level: each query a dot, each level the bar that spans its queries, on a logarithmic axis. */
+
+import { linear, roundTicks } from "./axes.js";
+import { short } from "./format.js";
+import { Numbers } from "./numbers.js";
+import { element } from "./svg.js";
+
+const MARGIN = { top: 2, right: 92, bottom: 36, left: 128 };
+const NAMES = { margin95: "95% margin of error of a count", standard_error: "Standard error of a count" };
+const LONGEST_NAME = 20;
+const WIDEST_ROW = 44;
+
+export class NoiseChart {
+  constructor(host) {
+    this.plot = document.createElement("div");
+    this.plot.className = "plot noise";
+    this.drawing = element("svg", { role: "img", "aria-label": "No noise yet" });
+    this.plot.append(this.drawing);
+    this.numbers = new Numbers("Noise by level and query, as a table", () => this.#tableRows());
+    host.append(this.plot, this.numbers.frame);
+    this.noise = null;
+    this.kept = null;
+    this.measure = "margin95";
+    new ResizeObserver(() => this.#draw()).observe(this.plot);
+  }
+
+  /** Draw the levels of one path; `kept` is the same of scenario A, or null. */
+  update(noise, kept, measure = this.measure) {
+    Object.assign(this, { noise, kept, measure });
+    this.#draw();
+    this.numbers.update();
+  }
+
+  get legendItems() {
+    return [{ name: NAMES[this.measure], sample: null }];
+  }
+
+  #draw() {
+    const [width, height] = [this.plot.clientWidth, this.plot.clientHeight];
+    if (!this.noise || width < 50 || height < 50) return;
+    const rows = this.noise.levels;
+    const before = new Map((this.kept?.levels ?? []).map((level) => [level.level, level]));
+    const values = [...rows, ...before.values()].flatMap((level) => level.queries.map((query) => query[this.measure]));
+    const [low, high] = [Math.log10(Math.min(...values)), Math.log10(Math.max(...values))];
+    const pad = Math.max(0.08, (high - low) * 0.06);
+    const toX = linear(low - pad, high + pad, MARGIN.left, width - MARGIN.right);
+    const bottom = height - MARGIN.bottom;
+    const step = Math.min(WIDEST_ROW, (bottom - MARGIN.top) / rows.length);
+    const above = (bottom - MARGIN.top - step * rows.length) / 2;
+    this.drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.drawing.setAttribute("aria-label", this.#inWords());
+    const nodes = [element("path", { class: "axis", d: `M${MARGIN.left} ${bottom}H${width - MARGIN.right}` })];
+    for (const value of logTicks(low - pad, high + pad, (width - MARGIN.left - MARGIN.right) / 52)) {
+      const x = toX(Math.log10(value)).toFixed(1);
+      nodes.push(element("path", { class: "gridline", d: `M${x} ${MARGIN.top}V${bottom}` }));
+      nodes.push(element("text", { class: "tick middle", x, y: bottom + 15 }, value.toLocaleString("en")));
+    }
+    nodes.push(
+      element(
+        "text",
+        { class: "axis-title middle", x: (MARGIN.left + width - MARGIN.right) / 2, y: height - 6 },
+        `± ${NAMES[this.measure].replace(/^[S9]/, (c) => c.toLowerCase())}`.replace("± standard", "Standard"),
+      ),
+    );
+    rows.forEach((level, i) => {
+      const y = MARGIN.top + above + step * (i + 0.5);
+      const previous = before.get(level.level);
+      if (previous) nodes.push(...this.#level(previous, toX, y + Math.min(5, step / 4), "kept"));
+      nodes.push(...this.#level(level, toX, y - (previous ? Math.min(3, step / 6) : 0), "exact"));
+      const name = level.level.length > LONGEST_NAME ? `${level.level.slice(0, LONGEST_NAME - 1)}…` : level.level;
+      nodes.push(
+        element(
+          "text",
+          { class: "tick end name", x: MARGIN.left - 10, y: y + 4 },
+          name,
+          element("title", {}, level.level),
+        ),
+      );
+      nodes.push(
+        element(
+          "text",
+          { class: "tick start value", x: width - MARGIN.right + 10, y: y + 4 },
+          range(level.queries.map((query) => query[this.measure])),
+        ),
+      );
+    });
+    this.drawing.replaceChildren(...nodes);
+  }
+
+  #level(level, toX, y, kind) {
+    const counts = new Map();
+    for (const query of level.queries) counts.set(query[this.measure], (counts.get(query[this.measure]) ?? 0) + 1);
+    const places = [...counts.keys()].map((value) => toX(Math.log10(value)));
+    const span = `M${Math.min(...places).toFixed(1)} ${y.toFixed(1)}H${Math.max(...places).toFixed(1)}`;
+    const dots = [...counts].map(([value, count]) =>
+      element(
+        "circle",
+        {
+          class: `dot ${kind}`,
+          cx: toX(Math.log10(value)).toFixed(1),
+          cy: y.toFixed(1),
+          r: Math.min(6, 3 + Math.sqrt(count - 1)).toFixed(1),
+        },
+        element("title", {}, `${level.level}: ${count} ${count === 1 ? "query" : "queries"} at ${short(value, 5)}`),
+      ),
+    );
+    return [element("path", { class: `span ${kind}`, d: span }), ...dots];
+  }
+
+  #inWords() {
+    const levels = this.noise.levels.map(
+      (level) => `${level.level} ${range(level.queries.map((query) => query[this.measure]))}`,
+    );
+    return `${NAMES[this.measure]}: ${levels.join("; ")}`;
+  }
+
+  #tableRows() {
+    const rows = (this.noise?.levels ?? []).flatMap(({ level, queries }) =>
+      queries.map(({ query, rho, sigma2, standard_error: error, margin95 }) => ({
+        names: [level, query],
+        cells: [rho, sigma2, short(error, 6), short(margin95, 6)],
+      })),
+    );
+    return { heads: ["Level", "Query", "ρ", "σ²", "Standard error", "95% margin"], rows };
+  }
+}
+
+function range(values) {
+  const [low, high] = [short(Math.min(...values), 3), short(Math.max(...values), 3)];
+  return low === high ? low : `${low} – ${high}`;
+}
+
+/** 1, 2, 5 times powers of ten inside the range; fewer where there is no room. */
+function logTicks(low, high, room) {
+  for (const steps of [[1, 2, 5], [1, 3], [1]]) {
+    const found = [];
+    for (let exponent = Math.floor(low); exponent <= high; exponent += 1) {
+      for (const step of steps) {
+        const value = step * 10 ** exponent;
+        if (Math.log10(value) >= low && Math.log10(value) <= high) found.push(Number(value.toPrecision(3)));
+      }
+    }
+    if (found.length < 2) return roundTicks(10 ** low, 10 ** high, Math.min(5, room)).filter((value) => value > 0);
+    if (found.length <= room || steps.length === 1) return found;
+  }
+  return [];
+}

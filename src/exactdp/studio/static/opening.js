@@ -1,0 +1,99 @@
+/** Where a design comes from: a built-in release, a file chosen or dropped, or a small one to begin with. */
+
+import { ask, get } from "./api.js";
+import { opened, SMALL } from "./design.js";
+import { byId, make } from "./dom.js";
+import { notify } from "./notices.js";
+import { fromFile } from "./share.js";
+
+const LARGEST_FILE = 1_000_000;
+
+export class Opening {
+  /** `open(state, cause)` takes the design; `isOpen()` says whether there is one already. */
+  constructor({ open, isOpen }) {
+    Object.assign(this, { open, isOpen });
+    this.dialog = byId("start-dialog");
+    byId("file").addEventListener("change", ({ target }) => {
+      if (target.files.length) this.read(target.files[0]);
+      target.value = "";
+    });
+    byId("small-design").addEventListener("click", () => this.#take(opened(structuredClone(SMALL))));
+    this.#listenToDrops();
+  }
+
+  async show() {
+    byId("start-error").textContent = "";
+    this.dialog.showModal();
+    try {
+      const { releases } = await get("/releases");
+      byId("release-list").replaceChildren(...releases.map((release) => this.#card(release)));
+    } catch (error) {
+      byId("start-error").textContent = error.message;
+    }
+  }
+
+  /** Open a budget file or a design file; what is wrong with it is said in one sentence and changes nothing. */
+  async read(chosen) {
+    byId("start-error").textContent = "";
+    try {
+      if (chosen.size > LARGEST_FILE)
+        throw new Error(
+          `A file must have at most ${LARGEST_FILE.toLocaleString("en")} bytes. Found ${chosen.size.toLocaleString("en")} in ${chosen.name}.`,
+        );
+      const text = await chosen.text();
+      if (chosen.name.toLowerCase().endsWith(".json")) this.#take(fromFile(text, chosen.name));
+      else this.#take(opened((await ask("/parse", { file_name: chosen.name, text })).design));
+    } catch (error) {
+      const sentence = error.message;
+      if (this.dialog.open) byId("start-error").textContent = sentence;
+      else notify("error", sentence, { key: "file" });
+    }
+  }
+
+  #card({ name, title, levels, cells, pairs }) {
+    const size = `${levels} levels, ${cells} budgets, ${pairs === 1 ? "1 pair" : `${pairs} pairs`} of paths`;
+    const button = make(
+      "button",
+      { type: "button", className: "card", data: { release: name } },
+      make("b", {}, title),
+      make("span", {}, size),
+    );
+    button.addEventListener("click", async () => {
+      try {
+        this.#take(opened((await get(`/releases/${encodeURIComponent(name)}`)).design));
+      } catch (error) {
+        byId("start-error").textContent = error.message;
+      }
+    });
+    return make("li", {}, button);
+  }
+
+  #take(state) {
+    this.dialog.close();
+    this.open(state, "open");
+  }
+
+  #listenToDrops() {
+    const veil = byId("drop");
+    let depth = 0;
+    const holdsFiles = (event) => event.dataTransfer?.types.includes("Files");
+    document.addEventListener("dragenter", (event) => {
+      if (!holdsFiles(event)) return;
+      depth += 1;
+      veil.hidden = false;
+    });
+    document.addEventListener("dragleave", (event) => {
+      if (!holdsFiles(event)) return;
+      depth -= 1;
+      if (depth <= 0) veil.hidden = true;
+    });
+    document.addEventListener("dragover", (event) => holdsFiles(event) && event.preventDefault());
+    document.addEventListener("drop", (event) => {
+      if (!holdsFiles(event)) return;
+      event.preventDefault();
+      depth = 0;
+      veil.hidden = true;
+      if (event.dataTransfer.files.length) this.read(event.dataTransfer.files[0]);
+    });
+  }
+}

@@ -1,0 +1,136 @@
+/** Where a design lives: in the address of the page, in this browser, or in a file the user saves. */
+
+const FORMAT = "exactdp studio design";
+const VERSION = 1;
+const LONGEST_LINK = 12_000;
+const STORED = "exactdp-studio/design/";
+const MOST_STORED = 8;
+
+async function through(bytes, stream) {
+  return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
+}
+
+function toBase64Url(bytes) {
+  let text = "";
+  for (const byte of bytes) text += String.fromCharCode(byte);
+  return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+}
+
+function fromBase64Url(text) {
+  return Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
+}
+
+/** The state as the text of a link's fragment. */
+export async function packed(state) {
+  const bytes = new TextEncoder().encode(JSON.stringify({ version: VERSION, ...state }));
+  return toBase64Url(await through(bytes, new CompressionStream("deflate-raw")));
+}
+
+/** The state of a packed text; throws a sentence where it is none. */
+export async function unpacked(text) {
+  let record;
+  try {
+    const bytes = await through(fromBase64Url(text), new DecompressionStream("deflate-raw"));
+    record = JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    throw new Error("The link is damaged or cut off. Ask for it again, or for the saved design file.");
+  }
+  return checked(record, "The link");
+}
+
+/** The fragment that stands for a state; what is too long for a link is kept in this browser. */
+export async function toFragment(state) {
+  const text = await packed(state);
+  if (text.length <= LONGEST_LINK) return { fragment: `#d=${text}`, isLink: true };
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
+  const key = toBase64Url(digest.slice(0, 12));
+  store(key, text);
+  return { fragment: `#s=${key}`, isLink: false };
+}
+
+function store(key, text) {
+  const old = Object.keys(localStorage).filter((name) => name.startsWith(STORED) && name !== STORED + key);
+  const byAge = old.sort((a, b) => age(a) - age(b));
+  while (byAge.length >= MOST_STORED) localStorage.removeItem(byAge.shift());
+  for (;;) {
+    try {
+      localStorage.setItem(STORED + key, JSON.stringify({ time: Date.now(), text }));
+      return;
+    } catch {
+      if (!byAge.length)
+        throw new Error("The design is too big for this browser's storage. Save a design file instead.");
+      localStorage.removeItem(byAge.shift());
+    }
+  }
+}
+
+function age(name) {
+  try {
+    return JSON.parse(localStorage.getItem(name)).time ?? 0;
+  } catch {
+    return 0;
+  }
+}
+
+/** The state that the page's address stands for, or null if it names none. */
+export async function fromFragment(fragment) {
+  const [, kind, text] = /^#([ds])=([\w-]+)$/.exec(fragment) ?? [];
+  if (!kind) return null;
+  if (kind === "d") return unpacked(text);
+  const kept = localStorage.getItem(STORED + text);
+  if (!kept)
+    throw new Error("This link names a design that is kept in another browser. Ask for the saved design file.");
+  return unpacked(JSON.parse(kept).text);
+}
+
+/** The text of a design file. */
+export function toFile(state) {
+  return `${JSON.stringify({ format: FORMAT, version: VERSION, ...state }, null, 2)}\n`;
+}
+
+/** The state in a design file; throws a sentence where the file is none. */
+export function fromFile(text, name) {
+  let record;
+  try {
+    record = JSON.parse(text);
+  } catch {
+    throw new Error(`${name} is not JSON. Open a design file that the studio saved, or a .toml or .csv budget file.`);
+  }
+  if (record?.format !== FORMAT) {
+    throw new Error(
+      `${name} is not a design file of the studio. Open one that the studio saved, or a .toml or .csv budget file.`,
+    );
+  }
+  return checked(record, name);
+}
+
+const isText = (value) => typeof value === "string";
+const isList = (value, test) => Array.isArray(value) && value.every(test);
+
+function isDesign(design) {
+  const isQuery = (query) => isText(query?.name) && isText(query?.rho);
+  const isLevel = (level) => isText(level?.name) && isList(level?.queries, isQuery);
+  const isPath = (path) => Number.isInteger(path?.number) && isList(path?.bypassed, isText);
+  return (
+    isList(design?.levels, isLevel) &&
+    design.levels.length > 0 &&
+    isList(design?.paths, isPath) &&
+    design.paths.length > 0 &&
+    [design.name, design.title, design.source].every(isText)
+  );
+}
+
+const isScenario = (value) =>
+  isDesign(value?.design) && isList(value?.pair, (path) => isList(path, isText)) && value.pair.length === 2;
+
+/** A record of the right shape; the numbers in it are for the server to judge. */
+function checked(record, what) {
+  if (record?.version !== VERSION)
+    throw new Error(`${what} is of version ${record?.version ?? "unknown"}. This studio reads version ${VERSION}.`);
+  const { design, pair, ask, a = null } = record;
+  const asksWell = isText(ask?.delta) && isText(ask?.alpha) && (ask?.epsilon === null || isText(ask?.epsilon));
+  if (!isScenario({ design, pair }) || !asksWell || !(a === null || isScenario(a))) {
+    throw new Error(`${what} lacks a part of the design. Save it again in the studio.`);
+  }
+  return { design, pair, ask, a };
+}

@@ -1,0 +1,279 @@
+/** The budget table: one cell for each level and query, controls for whole levels, and the two paths of the pair. */
+
+import { cellText, pathNumber, queryNames } from "./design.js";
+import { make, setText } from "./dom.js";
+import { inCell } from "./format.js";
+import { total } from "./rational.js";
+
+const PATHS = [
+  { title: "Path 1", long: "first path" },
+  { title: "Path 2", long: "second path" },
+];
+
+const NAME_WIDTH = 178;
+const LEVEL_WIDTH = 54;
+
+export class BudgetTable {
+  /**
+   * `on` has the functions cell(level, query, text, event), closeCell(), multiply(level, factor, input),
+   * toggle(which, level), choose(which, bypassed), nameLevel(level) and nameQuery(query).
+   */
+  constructor(table, on) {
+    this.table = table;
+    this.on = on;
+    this.style = "decimal";
+    this.shape = null;
+    this.state = null;
+    this.sentence = make("p", { className: "cell-error", id: "cell-error" });
+    this.sentence.setAttribute("role", "alert");
+    this.#listen();
+  }
+
+  update(state) {
+    this.state = state;
+    const { design } = state;
+    const shape = JSON.stringify([design.levels.map(({ name }) => name), queryNames(design), design.paths]);
+    if (shape !== this.shape) this.#build(shape);
+    this.#fill();
+  }
+
+  setStyle(style) {
+    this.style = style;
+    if (this.state) this.#fill();
+  }
+
+  /** Show a sentence beside a cell (null: nowhere). The cell is told apart by colour, frame and text. */
+  setError(error) {
+    for (const input of this.table.querySelectorAll('input[aria-invalid="true"]')) {
+      input.removeAttribute("aria-invalid");
+      input.removeAttribute("aria-describedby");
+    }
+    this.sentence.remove();
+    if (!error) return;
+    const input = this.#input(error.level, error.query);
+    if (!input) return;
+    input.setAttribute("aria-invalid", "true");
+    input.setAttribute("aria-describedby", "cell-error");
+    this.sentence.textContent = error.sentence;
+    const cell = input.closest("td");
+    this.sentence.classList.toggle("leftward", cell.cellIndex > this.state.design.levels.length / 2);
+    cell.append(this.sentence);
+  }
+
+  focus(level, query) {
+    this.#input(level, query)?.focus();
+  }
+
+  #input(level, query) {
+    return [...this.table.querySelectorAll("tbody input")].find(
+      (input) => input.dataset.level === level && input.dataset.query === query,
+    );
+  }
+
+  #build(shape) {
+    const active = document.activeElement;
+    const place = this.table.contains(active) ? [active.dataset.level, active.dataset.query] : null;
+    this.shape = shape;
+    const { design } = this.state;
+    this.queries = queryNames(design);
+    const caption = make(
+      "caption",
+      { className: "hidden" },
+      "Budget rho by level (columns) and query (rows). Cells can be edited; arrow keys move between them.",
+    );
+    const head = make("thead", {}, this.#headRow(design));
+    const body = make("tbody", {}, ...this.queries.map((query, row) => this.#queryRow(design, query, row)));
+    const foot = make(
+      "tfoot",
+      {},
+      this.#totalRow(design),
+      this.#multiplyRow(design),
+      ...PATHS.map((_, which) => this.#pathRow(design, which)),
+    );
+    this.table.replaceChildren(caption, head, body, foot);
+    this.table.style.minWidth = `${NAME_WIDTH + LEVEL_WIDTH * design.levels.length}px`;
+    if (place?.[1] !== undefined) this.focus(...place);
+  }
+
+  #headRow(design) {
+    const corner = make("th", { scope: "col", className: "corner" }, "Query");
+    const levels = design.levels.map(({ name }) => {
+      const button = make(
+        "button",
+        { type: "button", className: "name", title: `${name}: rename or remove this level`, data: { level: name } },
+        name,
+      );
+      button.addEventListener("click", () => this.on.nameLevel(name));
+      return make("th", { scope: "col" }, button);
+    });
+    return make("tr", {}, corner, ...levels);
+  }
+
+  #queryRow(design, query, row) {
+    const button = make(
+      "button",
+      { type: "button", className: "name", title: `${query}: rename or remove this query` },
+      query,
+    );
+    button.addEventListener("click", () => this.on.nameQuery(query));
+    const cells = design.levels.map(({ name: level }, column) => {
+      const input = make("input", {
+        type: "text",
+        inputMode: "decimal",
+        autocomplete: "off",
+        spellcheck: false,
+        data: { level, query, row, column },
+        aria: { label: `${query}, ${level}` },
+      });
+      return make("td", {}, input);
+    });
+    return make("tr", {}, make("th", { scope: "row" }, button), ...cells);
+  }
+
+  #totalRow(design) {
+    this.totals = design.levels.map(() => make("td", { className: "number" }));
+    return make("tr", { className: "total" }, make("th", { scope: "row" }, "Level total"), ...this.totals);
+  }
+
+  #multiplyRow(design) {
+    const row = this.queries.length;
+    const cells = design.levels.map(({ name: level }, column) => {
+      const input = make("input", {
+        type: "text",
+        inputMode: "decimal",
+        placeholder: "×",
+        autocomplete: "off",
+        spellcheck: false,
+        className: "factor",
+        data: { times: level, row, column },
+        aria: { label: `Multiply every rho of ${level} by` },
+        title: "A factor such as 1.1 or 9/10, then Enter",
+      });
+      return make("td", {}, input);
+    });
+    return make("tr", { className: "multiply" }, make("th", { scope: "row" }, "Multiply level by"), ...cells);
+  }
+
+  #pathRow(design, which) {
+    const id = `path-${which + 1}`;
+    const select = make(
+      "select",
+      { id, data: { which } },
+      ...design.paths.map(({ number, bypassed }) => new Option(pathName(number, bypassed), String(number))),
+    );
+    select.append(new Option("own choice of levels", ""));
+    const name = make("label", { htmlFor: id, title: `Levels that the ${PATHS[which].long} uses` }, PATHS[which].title);
+    const cells = design.levels.map(({ name: level }, column) => {
+      const label = column
+        ? `${level} is used by the ${PATHS[which].long}`
+        : `${level}, the top level, is used by every path`;
+      const box = make("input", {
+        type: "checkbox",
+        disabled: column === 0,
+        data: { toggle: level, which },
+        aria: { label },
+        title: label,
+      });
+      return make("td", {}, box);
+    });
+    return make("tr", { className: "path" }, make("th", { scope: "row" }, make("div", {}, name, select)), ...cells);
+  }
+
+  #fill() {
+    const { design, pair } = this.state;
+    const levels = new Map(design.levels.map((level) => [level.name, level]));
+    for (const input of this.table.querySelectorAll("tbody input")) {
+      const text = cellText(levels.get(input.dataset.level), input.dataset.query);
+      input.dataset.exact = text;
+      const shown = input === document.activeElement ? text : inCell(text, this.style);
+      if (input.value !== shown) input.value = shown;
+      input.title = shown.startsWith("≈") ? text : "";
+      input.parentElement.classList.toggle(
+        "bypassed",
+        pair.every((bypassed) => bypassed.includes(input.dataset.level)),
+      );
+    }
+    design.levels.forEach((level, i) => {
+      const sum = total(level.queries.map(({ rho }) => rho));
+      setText(this.totals[i], inCell(sum.toString(), this.style));
+      this.totals[i].title = sum.toString();
+    });
+    for (const box of this.table.querySelectorAll("input[data-toggle]"))
+      box.checked = !pair[box.dataset.which].includes(box.dataset.toggle);
+    for (const select of this.table.querySelectorAll("select")) {
+      const bypassed = pair[select.dataset.which];
+      const number = pathNumber(design, bypassed);
+      select.value = number === null ? "" : String(number);
+      select.lastChild.hidden = number !== null;
+      select.title = pathName(number, bypassed);
+    }
+  }
+
+  #listen() {
+    this.table.addEventListener("focusin", ({ target }) => {
+      if (!("query" in target.dataset)) return;
+      target.value = target.dataset.exact;
+      target.classList.toggle("wide", target.value.length > 9);
+      target.dataset.before = target.value;
+      target.select();
+    });
+    this.table.addEventListener("focusout", ({ target }) => {
+      if (!("query" in target.dataset)) return;
+      target.classList.remove("wide");
+      target.value = inCell(target.dataset.exact, this.style);
+      this.on.closeCell();
+    });
+    this.table.addEventListener("input", (event) => {
+      const { level, query } = event.target.dataset;
+      if (query !== undefined) this.on.cell(level, query, event.target.value.trim(), event);
+    });
+    this.table.addEventListener("change", ({ target }) => {
+      if (target.dataset.toggle) this.on.toggle(Number(target.dataset.which), target.dataset.toggle);
+      else if (target.tagName === "SELECT" && target.value) {
+        this.on.choose(
+          Number(target.dataset.which),
+          this.state.design.paths.find(({ number }) => String(number) === target.value).bypassed,
+        );
+      }
+    });
+    this.table.addEventListener("keydown", (event) => this.#key(event));
+  }
+
+  #key(event) {
+    const { target, key } = event;
+    if (target.tagName !== "INPUT" || target.type !== "text" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (key === "Escape" && target.dataset.query !== undefined) {
+      event.preventDefault();
+      if (target.value !== target.dataset.before) {
+        target.value = target.dataset.before;
+        this.on.cell(target.dataset.level, target.dataset.query, target.value, event);
+      }
+      target.select();
+    } else if (key === "Enter" && target.dataset.times) {
+      event.preventDefault();
+      if (target.value.trim()) this.on.multiply(target.dataset.times, target.value.trim(), target);
+    } else if (key === "Enter" || key === "ArrowDown" || key === "ArrowUp") {
+      event.preventDefault();
+      this.#move(target, key === "ArrowUp" || (key === "Enter" && event.shiftKey) ? -1 : 1, 0);
+    } else if (key === "ArrowLeft" || key === "ArrowRight") {
+      const step = key === "ArrowLeft" ? -1 : 1;
+      const isWhole = target.selectionStart === 0 && target.selectionEnd === target.value.length;
+      const isEdge =
+        target.selectionStart === target.selectionEnd && target.selectionStart === (step < 0 ? 0 : target.value.length);
+      if (!isWhole && !isEdge) return;
+      event.preventDefault();
+      this.#move(target, 0, step);
+    }
+  }
+
+  #move(from, down, right) {
+    const [row, column] = [Number(from.dataset.row) + down, Number(from.dataset.column) + right];
+    this.table.querySelector(`input[data-row="${row}"][data-column="${column}"]`)?.focus();
+  }
+}
+
+/** A path in words. */
+export function pathName(number, bypassed) {
+  const words = bypassed.length ? `without ${bypassed.join(", ")}` : "full path";
+  return number === null ? words : `${number}: ${words}`;
+}
