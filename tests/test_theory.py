@@ -18,7 +18,7 @@ from exactdp.engine.payoff import Payoff, tail_threshold
 from exactdp.mechanisms.theta_ball import precision
 from exactdp.theory.claims import check_claims
 from exactdp.theory.edgeworth_bound import EdgeworthBound, theta_0
-from exactdp.theory.local_error import edgeworth_ball, local_errors, masses_ball
+from exactdp.theory.local_error import cf_ball, edgeworth_ball, local_errors, masses_ball
 from exactdp.theory_plots import figure_edgeworth, fitted_slope
 
 DIGITS = 130
@@ -275,6 +275,16 @@ def test_the_sharper_bound_is_sharp() -> None:
     for noise, m in (("0.4", 100), ("1", 40), ("4", 40)):
         ratio = EdgeworthBound(noise, m).sharp() / local_errors(noise, m).edgeworth
         assert 1 <= float(ratio.mid()) < 1.25
+
+
+def test_the_sharper_bound_contains_its_parts() -> None:
+    """With an early cut most of it is the characteristic function beyond the cut."""
+    bound = EdgeworthBound("0.4", 5)
+    with precision(128):
+        end, cut = arb.pi() * bound.spread, arb.pi() * bound.spread / 8
+        steps = [cut + (end - cut) * (i + 0.5) / 500 for i in range(500)]
+        far = sum((cf_ball(arb("0.4"), z / bound.spread) ** 5 for z in steps), arb(0)) * (end - cut) / 500 / end
+        assert bound.sharp(cut) >= far + bound._outside(cut) / end
 
 
 def test_figure_of_errors() -> None:
