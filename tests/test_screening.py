@@ -106,3 +106,25 @@ def test_geometric_mean_of_far_peaks(both: tuple[Pairs, ScreenedOverall]) -> Non
             phi *= (top / np.exp(-2 * math.pi**2 * s * np.arange(-20, 21) ** 2).sum()) ** n
         brute = float(np.sum(phi / middle**2)) * (grid[1] - grid[0]) / math.pi
         assert brute <= math.sqrt(screen._far[i] * screen._far[j])
+
+
+def test_tiny_budgets() -> None:
+    """The Gaussian formula cancels here; the bounds must still be in order and contain the truth."""
+    a, b = 70249434384845, 70249434847671
+    pairs = Pairs(Family(((Group(Fraction(a), 1, 1),), (Group(Fraction(b), 1, 1),))))
+    epsilon = Fraction(174986, 873437769457)
+    low, high = ScreenedOverall(pairs).delta(epsilon)
+    each = [c.delta_bounds(epsilon) for c in compositions(pairs)]
+    assert low <= high
+    assert low <= max(x.upper for x in each)
+    assert max(x.lower for x in each) <= high
+
+
+def test_delta_next_to_one() -> None:
+    groups = (
+        (Group(Fraction(945, 229), 1, 4),),
+        (Group(Fraction(1437, 2500), 1, 40), Group(Fraction(23053, 5000), 1, 2)),
+    )
+    low, high = ScreenedOverall(Pairs(Family(groups))).epsilon(Fraction("0.999999999"))
+    assert low <= -2.3286704166 <= high + 1e-9
+    assert high - low < 1e-6

@@ -92,7 +92,7 @@ class Studio:
         self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]})
         self._thread.start()
         assert up.wait(60)
-        self.client = httpx.Client(base_url=f"http://{self.host}/api/v1", timeout=60)
+        self.client = httpx.Client(base_url=f"http://{self.host}/api/v1", timeout=240)
 
     def post(self, path: str, body: Any, **more: Any) -> httpx.Response:
         return self.client.post(path, json=body, **more)

@@ -217,7 +217,8 @@ def curve_from_profile(point_at: PointAt, reach: float, num: int, at_zero: float
     losses = np.linspace(-reach, reach, max(num, 41))
     point = point_at([Fraction(e) for e in losses.tolist()])
     # F for each slope, rounded down: exp, product and difference lose less than 1e-15 each
-    starts, slopes = point.rest.lower_floats() * (1 - 2e-15), np.exp(losses) * (1 + 1e-14)
+    with np.errstate(over="ignore"):  # an infinite slope gives a point that is left out
+        starts, slopes = point.rest.lower_floats() * (1 - 2e-15), np.exp(losses) * (1 + 1e-14)
     alphas = [float(a) for a in 0.5 * (1 + np.tanh(np.linspace(-12, 12, num - 2)))]
     betas = [float(np.max(starts - slopes * a)) for a in alphas]
     inside = [(a, min(b, 1 - 2.0**-53)) for a, b in zip(alphas, betas, strict=True) if b >= 0 and 0 < a < 1]

@@ -41,7 +41,11 @@ _FARTHEST = 1 << 40  # vertices on either side of the estimate that are searched
 
 @dataclass(frozen=True)
 class TradeOffCurve:
-    """Points of a trade-off curve, alpha ascending from 0 to 1, beta descending from 1 to 0, convex."""
+    """Points of a trade-off curve, alpha ascending from 0 to 1, beta descending from 1 to 0, convex.
+
+    For plotting: the points are on or below the exact curve, but a line between two of them may lie above it where the curve
+    bends. `beta_bounds` is certified at every alpha.
+    """
 
     alpha: Floats
     beta: Floats

@@ -34,7 +34,15 @@ from exactdp.profile import both_readings, gaussian_start
 from exactdp.theory.central_zone import Grid, Terms, Zone
 from exactdp.theory.central_zone import Group as DoubleGroup
 from exactdp.theory.far_peaks import Noise, far_peaks
-from exactdp.theory.gaussian_gap import Gap, GaussianGap, shifted_delta, smooth_part, smooth_sizes, tilt_and_scale
+from exactdp.theory.gaussian_gap import (
+    COARSEST_NOISE,
+    Gap,
+    GaussianGap,
+    shifted_delta,
+    smooth_part,
+    smooth_sizes,
+    tilt_and_scale,
+)
 
 _AIMS = (1e-11, 1e-8, 1e-5)
 _SLACK = 1e-12
@@ -137,6 +145,7 @@ class _SameSpread:
     grid: Grid
     sensitivities: list[int]
     sizes: list[Floats]
+    is_hopeless: bool
 
     @staticmethod
     def of(
@@ -152,7 +161,8 @@ class _SameSpread:
         first, second = both[:, 0], both[:, 1]
         sizes = [np.array([s.get(d, 0.0) for s in each]) for d in smooth]
         grid = Grid(zone, terms.at(first) + terms.at(second))
-        return _SameSpread(spread, pairs, far, grid, smooth, [s[first] + s[second] for s in sizes])
+        hopeless = any(g.sigma2 < COARSEST_NOISE for m in members for g in m)
+        return _SameSpread(spread, pairs, far, grid, smooth, [s[first] + s[second] for s in sizes], hopeless)
 
     def at(self, epsilon: Fraction) -> Floats:
         """Rows: log of the Gaussian delta, bounds of the gap, log of the Gaussian density."""
@@ -164,7 +174,7 @@ class _SameSpread:
         result[0], result[3] = log_gaussian, log_density
         most = math.expm1(min(-log_gaussian, 700.0)) * (1 + 1e-9) + 1e-9
         result[1], result[2] = -1.0, most
-        if abs(y) > _DEEPEST * root:
+        if abs(y) > _DEEPEST * root or self.is_hopeless:
             return result
         deltas = [shifted_delta(r, y, d) for d in (0, *self.sensitivities)]
         base, base_error = deltas[0]
@@ -203,6 +213,8 @@ class ScreenedOverall(Overall):
         lower, upper = point.delta.log_lower(), point.delta.log_upper()
         best = float(lower.max())
         suspects = np.flatnonzero(upper >= best)
+        if float(upper.max()) - best <= _TOLERANCE:  # nothing to gain
+            return lower, upper
         for p in suspects[np.argsort(-upper[suspects])][:_SHARPENED].tolist():
             gap = self._screen.sharpened(p, epsilon)
             slack = _SLACK * (1 + abs(gap.log_gaussian))
@@ -239,6 +251,8 @@ class ScreenedOverall(Overall):
 
     def epsilon(self, delta: Fraction) -> tuple[float, float]:
         """Bounds of the largest epsilon(delta), 0 < delta < 1: exact for a few suspects, then up as the screen asks."""
+        if delta > Fraction(1, 2):  # log delta is next to 0: by 1 - delta, and every suspect exactly
+            return super().epsilon(delta)
         target = log_rational(delta)
         spread = float(max(self._screen.exact_spreads))
         at, lower, upper = gaussian_start(spread, delta), -math.inf, -math.inf

@@ -255,7 +255,7 @@ class Study:
         return each(alpha, one, read_alpha)
 
     def tradeoff(self, num: int = 201) -> TradeOffCurve:
-        """The overall curve for plotting: on or below the exact one, convex, from (0, 1) to (1, 0), at most `num` points."""
+        """Points for plotting on or below the overall curve, convex, from (0, 1) to (1, 0), at most `num`: a TradeOffCurve."""
         return self._overall.curve(whole(num, "num", 5))
 
     def worst_pair(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import Any
 
 from fastapi import HTTPException
@@ -74,8 +75,11 @@ class Gate:
                 await answer.refuse(*refusal)
             else:
                 await self._app(scope, body.receive, answer.send)
-        except asyncio.CancelledError:
-            raise
+        except (
+            asyncio.CancelledError
+        ):  # the server is closing: a sentence, or the end of what was begun, and no traceback
+            with suppress(Exception):
+                await (answer.end() if answer.status else answer.refuse(503, _CLOSING))
         except Exception as error:
             log.error("a defect: %s", place_of(error))
             await answer.refuse(500, DEFECT)
@@ -147,6 +151,9 @@ class _Body:
         return message
 
 
+_CLOSING = "The studio is closing. Start it again, and ask again."
+
+
 class _Answer:
     """Puts the headers on every answer, and refuses where none was begun."""
 
@@ -159,6 +166,10 @@ class _Answer:
             timing = f"total;dur={1000 * (time.perf_counter() - self._start):.1f}".encode()
             message = {**message, "headers": [*message["headers"], *_RAW, (b"server-timing", timing)]}
         await self._send(message)
+
+    async def end(self) -> None:
+        """Nothing more comes."""
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def refuse(self, status: int, sentence: str) -> None:
         if self.status:  # it is too late for a sentence

@@ -45,7 +45,7 @@ _BITS = 160
 _POINTS = 2_000  # lattice points summed one by one; beyond, Euler and Maclaurin
 _LEAST_TILT = 0.3  # in units of 1 / sqrt(R)
 _FINEST_AIM = 1e-22
-_COARSEST_NOISE = 0.02
+COARSEST_NOISE = 0.02
 _IMAGES = math.pi**2 - 4  # sum over j != 0 of 1 / (j + 1/2)^2
 _DEEPEST_ROOT = 35.0  # in standard deviations
 _FADDEEVA = 1e-12
@@ -150,12 +150,12 @@ class GaussianGap:
     @cached_property
     def _smooth(self) -> list[tuple[int, float]]:
         """Sensitivities and the sums of count 2 q / theta(0) of the groups whose first theta term peaks well inside the zone."""
-        return smooth_sizes(self._groups, self._r, self._cut)
+        return smooth_sizes(self._groups, self._r, self._cut) if self._groups else []
 
     @cached_property
     def is_hopeless(self) -> bool:
         """Noise so coarse that nothing but the trivial bounds is offered."""
-        return any(g.sigma2 < _COARSEST_NOISE for g in self._groups)
+        return any(g.sigma2 < COARSEST_NOISE for g in self._groups)
 
     @cached_property
     def _grid(self) -> Grid:
@@ -205,8 +205,8 @@ class GaussianGap:
         for sign in (-1, 1):
             end = estimate + sign * remainder
             bounds.append(end / (base - sign * math.copysign(error, end)))
-        log_base = math.log(base) - low * low / (2 * self._r)
-        return self._gap(exact, log_base, bounds[0], bounds[1])
+        # not from `base`, whose own error is in the bounds but would be missing here
+        return self._gap(exact, gaussian_logs(math.sqrt(self._r), float(exact))[0], bounds[0], bounds[1])
 
     def at_in_balls(self, epsilon: Number) -> Gap:
         """The same with the closed forms in balls: slower, and no assumption about special functions."""

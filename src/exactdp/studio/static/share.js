@@ -5,9 +5,18 @@ const VERSION = 1;
 const LONGEST_LINK = 12_000;
 const STORED = "exactdp-studio/design/";
 const MOST_STORED = 8;
+const MOST_BYTES = 4_000_000;
 
+/** The bytes after a stream; what grows beyond MOST_BYTES is refused. */
 async function through(bytes, stream) {
-  return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
+  const parts = [];
+  let length = 0;
+  for await (const part of new Blob([bytes]).stream().pipeThrough(stream)) {
+    length += part.length;
+    if (length > MOST_BYTES) throw new Error("too long");
+    parts.push(part);
+  }
+  return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
 function toBase64Url(bytes) {
@@ -132,5 +141,14 @@ function checked(record, what) {
   if (!isScenario({ design, pair }) || !asksWell || !(a === null || isScenario(a))) {
     throw new Error(`${what} lacks a part of the design. Save it again in the studio.`);
   }
-  return { design, pair, ask, a };
+  const { delta, alpha, epsilon } = ask;
+  return { design: plainDesign(design), pair, ask: { delta, alpha, epsilon }, a: a && { ...a, design: plainDesign(a.design) } };
+}
+
+/** Only what the page shows: nothing else in a link or a file may reach the server (a scale of the noise, for instance). */
+function plainDesign({ name, title, source, levels, paths }) {
+  const query = ({ name, rho }) => ({ name, rho });
+  const level = ({ name, queries }) => ({ name, queries: queries.map(query) });
+  const path = ({ number, bypassed }) => ({ number, bypassed });
+  return { name, title, source, levels: levels.map(level), paths: paths.map(path) };
 }
