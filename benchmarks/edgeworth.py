@@ -1,7 +1,7 @@
 """The numbers of docs/theory/edgeworth.md.
 
 make theory                                   all tables, and docs/images/edgeworth.png and distribution.png
-python benchmarks/edgeworth.py moments        one of: moments errors claims slopes gap pairs figures
+python benchmarks/edgeworth.py moments        one of: moments errors claims slopes gap pairs screening figures
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from flint import arb
 
 import exactdp
 from exactdp import Composition, DiscreteGaussian
+from exactdp.census.study import make_overall
 from exactdp.mechanisms.theta_ball import precision
 from exactdp.theory.claims import check_claims
 from exactdp.theory.edgeworth_bound import EdgeworthBound
@@ -158,6 +159,19 @@ def pairs() -> None:
     tally.show()
 
 
+def screening() -> None:
+    """The overall epsilon of the DHC persons file with one level's noise changed a little, so that pairs share no lattice."""
+    release = exactdp.census.release("dhc-persons-us")
+    for level in ("State", "County"):
+        design = release.scaled(Fraction(100, 99), level)
+        start = time.perf_counter()
+        low, high = make_overall(design).epsilon(Fraction(1, 10**10))
+        took = time.perf_counter() - start
+        print(
+            f"{level} x 100/99: epsilon(1e-10) from {low:.9f} to {high:.9f}, {len(release.pairs)} pairs, {took:.1f} s"
+        )
+
+
 def figures() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     figure_edgeworth().savefig(IMAGES / "edgeworth.png", dpi=120, metadata={"Software": None})
@@ -170,7 +184,9 @@ def figures() -> None:
     print(f"{IMAGES.name}: edgeworth.png, distribution.png")
 
 
-TABLES: dict[str, Callable[[], None]] = {f.__name__: f for f in (moments, errors, claims, slopes, gap, pairs, figures)}
+TABLES: dict[str, Callable[[], None]] = {
+    f.__name__: f for f in (moments, errors, claims, slopes, gap, pairs, screening, figures)
+}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or TABLES:
