@@ -15,8 +15,11 @@ from flint import arb
 import exactdp
 import oracle
 from exactdp import Composition, DiscreteGaussian, DiscreteLaplace, Gaussian, InvalidInputError, theory
+from exactdp.engine.line import View
+from exactdp.engine.tilt import short
+from exactdp.engine.total import Part, TotalLoss
 from exactdp.mechanisms.theta_ball import precision
-from exactdp.theory.far_peaks import Noise, far_peaks
+from exactdp.theory.far_peaks import Noise, _Cells, far_peaks
 from exactdp.theory.gaussian_gap import GaussianGap, gaussian_ball, shifted_delta
 from gap_oracle import some_composition, truth
 
@@ -288,3 +291,38 @@ def test_the_weight_of_the_images() -> None:
         total = sum(1 / (omega + 2 * math.pi * j / h) ** 2 for j in range(-4000, 4001) if j)
         assert total <= (math.pi**2 - 4) * h * h / (4 * math.pi**2)
     assert total == pytest.approx((math.pi**2 - 4) * h * h / (4 * math.pi**2), rel=1e-3)
+
+
+def test_each_listed_cell_holds_the_largest_value_in_it() -> None:
+    """One cell at a time: its bound is at least width / pi times the characteristic function times the weight anywhere in it."""
+    c = 2 * DiscreteGaussian("2/3") + 3 * DiscreteGaussian("3/4")
+    gap = GaussianGap(c)
+    total = TotalLoss(tuple(Part(m.loss(), n) for m, n in c.mechanisms.items()))
+    noise = [Noise(n, float(m.sigma2), float(m.sensitivity / m.sigma2)) for m, n in c.discrete_gaussians.items()]
+    period = short(2 * math.pi * 10 * math.sqrt(float(gap.spread)))
+    width, start, h = 2 * math.pi / float(period), gap._cut, float(gap.step)
+    cells = _Cells(View(total, Fraction(0), period), noise, float(gap.spread), width, start, h)
+    for k in range(math.ceil(start / width) + 1, math.floor(math.pi / h / width), 7):
+        omega = np.linspace((k - 0.5) * width, (k + 0.5) * width, 21)
+        phi = np.ones_like(omega)
+        for part in noise:
+            u = np.arange(-5, 80)[:, None]
+            top = np.exp(-part.sigma2 * (part.weight * omega - 2 * math.pi * u) ** 2 / 2).sum(axis=0)
+            phi *= top**part.count  # theta(0) is 1 + 4e-6 here, which the cells leave out as well
+        largest = float(np.max(phi * (h / 2 / np.sin(omega * h / 2)) ** 2)) * width / math.pi
+        assert cells.listed(np.array([k])) >= largest
+
+
+def test_the_kink_is_not_much_larger_than_its_integral() -> None:
+    """A fine lattice and a large tilt: the bound is tight to a factor below 2."""
+    zone, lam, h = _Zone(0.5, 12), 3.0, 0.02
+
+    def kink(o: np.ndarray) -> np.ndarray:
+        z, total = lam + 1j * o, np.zeros_like(o)
+        for j in (*range(-60, 0), *range(1, 61)):
+            big = 2 * math.pi * j / h
+            total += np.abs(1 / ((z + 1j * big) * (z + 1 + 1j * big)) + 1 / big**2)
+        return np.exp(-zone.r * o * o / 2) * total
+
+    found = zone.integral(0, zone.cut, kink)
+    assert found <= zone.gap._grid.kink(lam, h) <= 1.9 * found
