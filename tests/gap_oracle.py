@@ -11,7 +11,7 @@ from flint import arb
 
 from exactdp import AccuracyWarning, Composition, DiscreteGaussian, Gaussian
 from exactdp.mechanisms.theta_ball import precision
-from exactdp.theory.gaussian_gap import gaussian_ball
+from exactdp.theory.gaussian_gap import shifted_ball
 
 
 def some_composition(rng: random.Random) -> Composition:
@@ -47,6 +47,6 @@ def truth(c: Composition, epsilon: Fraction) -> tuple[float, float]:
         warnings.simplefilter("ignore", AccuracyWarning)
         delta = c.within(max_seconds=1).point([epsilon]).delta
     with precision(220):
-        gaussian = gaussian_ball(2 * Fraction(c.rho), epsilon)
+        gaussian = shifted_ball(2 * Fraction(c.rho), epsilon)
         low, high = (arb(float(x[0])).exp() / gaussian - 1 for x in (delta.log_lower(), delta.log_upper()))
         return float(low.lower()), float(high.upper())

@@ -6,6 +6,8 @@ import math
 import random
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -15,12 +17,10 @@ from flint import arb
 import exactdp
 import oracle
 from exactdp import Composition, DiscreteGaussian, DiscreteLaplace, Gaussian, InvalidInputError, theory
-from exactdp.engine.line import View
-from exactdp.engine.tilt import short
-from exactdp.engine.total import Part, TotalLoss
 from exactdp.mechanisms.theta_ball import precision
-from exactdp.theory.far_peaks import Noise, _Cells, far_peaks
-from exactdp.theory.gaussian_gap import GaussianGap, gaussian_ball, shifted_delta
+from exactdp.theory.central_zone import Grid, NoiseGroup, Terms, Zone
+from exactdp.theory.far_peaks import Cells, far_peaks
+from exactdp.theory.gaussian_gap import GaussianGap, shifted_ball, shifted_delta
 from gap_oracle import some_composition, truth
 
 TEN = 10 * DiscreteGaussian(1)
@@ -124,13 +124,8 @@ def test_the_far_peaks_contain_the_integral() -> None:
     grid = [start + (math.pi / h - start) * (i + 0.5) / steps for i in range(steps)]
     brute = sum(phi(o) * (h / 2 / math.sin(h * o / 2)) ** 2 for o in grid) * (math.pi / h - start) / steps / math.pi
     assert brute < gap.far.total < 1.5 * brute
-    parts = gap.far
-    total = exactdp.engine.total.TotalLoss(
-        tuple(exactdp.engine.total.Part(m.loss(), n) for m, n in c.mechanisms.items())
-    )
-    noise = [Noise(n, s, w) for s, w, n in weights]
-    coarse = far_peaks(total, noise, float(gap.spread), start, h, 1e-3)
-    assert coarse.cells < parts.cells
+    coarse = far_peaks(c.mechanisms, start, h, [1e-3])
+    assert coarse.cells < gap.far.cells
     assert brute < coarse.total
 
 
@@ -140,8 +135,7 @@ def test_float64_agrees_with_balls() -> None:
             value, error = shifted_delta(r, y, shift)
             with precision(300):
                 exact = (
-                    gaussian_ball(Fraction(r), Fraction(y) + Fraction(r) / 2, shift)
-                    * (arb(y) ** 2 / (2 * arb(r))).exp()
+                    shifted_ball(Fraction(r), Fraction(y) + Fraction(r) / 2, shift) * (arb(y) ** 2 / (2 * arb(r))).exp()
                 )
                 assert abs(arb(value) - exact) <= error
                 assert error < 1e-8 * max(abs(float(exact.mid())), abs(value)) + 1e-300
@@ -293,24 +287,93 @@ def test_the_weight_of_the_images() -> None:
     assert total == pytest.approx((math.pi**2 - 4) * h * h / (4 * math.pi**2), rel=1e-3)
 
 
-def test_each_listed_cell_holds_the_largest_value_in_it() -> None:
-    """One cell at a time: its bound is at least width / pi times the characteristic function times the weight anywhere in it."""
-    c = 2 * DiscreteGaussian("2/3") + 3 * DiscreteGaussian("3/4")
-    gap = GaussianGap(c)
-    total = TotalLoss(tuple(Part(m.loss(), n) for m, n in c.mechanisms.items()))
-    noise = [Noise(n, float(m.sigma2), float(m.sensitivity / m.sigma2)) for m, n in c.discrete_gaussians.items()]
-    period = short(2 * math.pi * 10 * math.sqrt(float(gap.spread)))
-    width, start, h = 2 * math.pi / float(period), gap._cut, float(gap.step)
-    cells = _Cells(View(total, Fraction(0), period), noise, float(gap.spread), width, start, h)
-    for k in range(math.ceil(start / width) + 1, math.floor(math.pi / h / width), 7):
-        omega = np.linspace((k - 0.5) * width, (k + 0.5) * width, 21)
-        phi = np.ones_like(omega)
-        for part in noise:
-            u = np.arange(-5, 80)[:, None]
-            top = np.exp(-part.sigma2 * (part.weight * omega - 2 * math.pi * u) ** 2 / 2).sum(axis=0)
-            phi *= top**part.count  # theta(0) is 1 + 4e-6 here, which the cells leave out as well
-        largest = float(np.max(phi * (h / 2 / np.sin(omega * h / 2)) ** 2)) * width / math.pi
-        assert cells.listed(np.array([k])) >= largest
+@pytest.mark.parametrize("c", [2 * DiscreteGaussian("2/3") + 3 * DiscreteGaussian("3/4"), 4 * DiscreteGaussian(2)])
+def test_each_listed_cell_holds_the_largest_value_in_it(c: Composition) -> None:
+    """One cell at a time: its bound is at least width / pi times the characteristic function times the weight anywhere in it.
+
+    With one kind of noise the bound is attained at the edge of the cell, to 2 in 1,000.
+    """
+    start, h = 0.6, 1 / 12 if len(c.mechanisms) > 1 else 0.0
+    cells = Cells(c.mechanisms, start, h)
+    ratios = []
+    for k in range(math.ceil(start / cells.width) + 1, math.floor(13 / cells.width), 3):
+        omega = np.linspace((k - 0.5) * cells.width, (k + 0.5) * cells.width, 41)
+        phi, u = np.ones_like(omega), np.arange(-5, 80)[:, None]
+        for g in NoiseGroup.all_of(c.mechanisms):
+            phi *= np.exp(-g.sigma2 * (g.weight * omega - 2 * math.pi * u) ** 2 / 2).sum(axis=0) ** g.count
+        weight = (h / 2 / np.sin(omega * h / 2)) ** 2 if h else omega**-2.0
+        found, largest = cells.listed(np.array([k])), float(np.max(phi) * weight[0]) * cells.width / math.pi
+        assert found >= float(np.max(phi * weight)) * cells.width / math.pi
+        ratios.append(found / largest)
+    assert min(ratios) < 1.002 or len(c.mechanisms) > 1
+
+
+def test_what_is_dropped_is_what_the_bands_allow() -> None:
+    """Lemma 21 for each band: length times weight at its beginning times e^-L, L from the budget; none is left out."""
+    cells = Cells((4 * DiscreteGaussian(2)).mechanisms, 0.6, 0.0)
+    bands = cells.bands(20_000, 1e-6)
+    lows = [max((math.floor(e) + 0.5) * cells.width, 0.6) for e in [0.0, *bands.edges[1:-1]]]
+    lengths = np.diff([0, *(math.floor(e) for e in bands.edges[1:])]) * cells.width
+    kept = np.exp(-((np.sqrt(bands.budgets) - cells.reach) ** 2))
+    stated = float(np.sum(lengths * np.array(lows) ** -2.0 * kept)) / math.pi
+    assert stated * (1 - 1e-6) <= math.exp(bands.log_dropped) <= stated * 1.001
+
+
+def _log_gauss(d: float, height: float, o: Any) -> Any:
+    return -20 * o * o + 2 * mpmath.pi * d * o + height
+
+
+def test_terms_of_a_zone_are_those_of_the_theorem() -> None:
+    """t, its sum with (pi u D)^2, the tail, the Gaussian's share of a cell: each from above, and to 1 in 100,000."""
+    g, zone = NoiseGroup(0.35, 2, 3), Zone.of(40.0, 0.55, 2)
+    q = math.exp(-2 * math.pi**2 * g.sigma2)
+    terms = [6 * q ** (u * u) * (np.cosh(2 * math.pi * u * 2 * zone.high) + 1) for u in range(1, 12)]
+    first, total, curved = g.terms(zone.high)
+    for found, exact in (
+        (first, terms[0]),
+        (total, sum(terms)),
+        (curved, sum((2 * math.pi * u) ** 2 * t for u, t in enumerate(terms, start=1))),
+    ):
+        assert (exact * (1 - 1e-12) <= found).all()
+        assert (found <= exact * (1 + 1e-5)).all()
+    with mpmath.workdps(20):
+        for d, height in ((0.0, 0.0), (2.0, -2 * math.pi**2 * g.sigma2)):
+            log_beyond = partial(_log_gauss, d, height)
+            exact = float(mpmath.quad(lambda o, f=log_beyond: mpmath.exp(f(o)), [zone.cut, 1, 3]) / mpmath.pi)
+            assert zone.tail(d, height) == pytest.approx(exact, rel=1e-9)
+    share = np.exp(-20 * zone.low**2) * (zone.high - zone.low) / math.pi
+    assert (share <= np.exp(zone.log_gauss)).all()
+    some = share > 0  # the last cells may be empty
+    assert (np.exp(zone.log_gauss) <= share * (1 + 1e-5))[some].all()
+    smooth, rough = (Terms.of([g], which, zone) for which in ({2}, set()))
+    assert smooth.linear + smooth.first == pytest.approx(rough.linear)
+    assert smooth.tail >= 4 * g.count * zone.tail(2.0, math.log(q)) * (1 - 1e-12)
+    assert smooth.log_product == pytest.approx(3 * np.log1p(sum(terms) / 3), rel=1e-6)
+    grid = Grid(zone, smooth)
+    gauss, t = np.exp(zone.log_gauss), smooth.total
+    for lam in (0.5, 3.0):
+        weight = 1 / np.sqrt((lam * lam + zone.low**2) * ((lam + 1) ** 2 + zone.low**2))
+        second = (smooth.linear + t * t / 2 * np.exp(smooth.log_product)) * gauss
+        curved_second = (smooth.linear_curved + t / 2 * smooth.curved * np.exp(smooth.log_product)) * gauss
+        stated = float(np.sum(np.minimum(second * weight, curved_second)))
+        assert float(grid.second(lam, 0.0)) == pytest.approx(stated, rel=1e-9)
+        assert float(grid.second(lam, 0.3)) == pytest.approx(stated + 0.3 * float(np.sum(second)), rel=1e-9)
+    beyond = (zone.tail(0.0, 0.0) + float(smooth.tail)) * (1 - 1e-12)
+    assert beyond <= float(grid.tail) <= beyond * (1 + 1e-6)
+    assert float(grid.tail_far) == pytest.approx(float(grid.tail) / zone.cut**2)
+
+
+def test_the_kink_is_that_of_the_theorem() -> None:
+    """sum over J of (|z||z+1| + J (|z| + |z+1|)) / (J^2 (J - om_c)^2), with |z| <= lam + om, on the upper ends of the cells."""
+    g, zone, lam, h = NoiseGroup(0.5, 1, 12), Zone.of(24.0, 1.5, 1), 3.0, 0.02
+    terms = Terms.of([g], {1}, zone)
+    plain = (1 + terms.first) * np.exp(zone.log_gauss)
+    a, b = lam + zone.high, lam + 1 + zone.high
+    total = 0.0
+    for j in range(1, 4000):
+        big, near = 2 * math.pi * j / h, j * (2 * math.pi / h - zone.cut)
+        total += 2 * float(np.sum(plain * (a * b / (big * near) ** 2 + (a + b) / (big * near**2))))
+    assert total <= float(Grid(zone, terms).kink(lam, h)) <= total * 1.0001
 
 
 def test_the_kink_is_not_much_larger_than_its_integral() -> None:

@@ -8,11 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from exactdp import Composition, DiscreteGaussian
+from exactdp import Composition
 from exactdp.census.screening import Screen, ScreenedOverall
 from exactdp.engine.family import Family
 from exactdp.engine.lattice import Group
 from exactdp.families import Pairs
+from exactdp.theory.central_zone import Grid, NoiseGroup, Terms, Zone
+from exactdp.theory.gaussian_gap import shifted_delta
 
 
 def family(kind: str) -> Family:
@@ -42,11 +44,7 @@ def both(request: pytest.FixtureRequest) -> tuple[Pairs, ScreenedOverall]:
 
 
 def compositions(pairs: Pairs) -> list[Composition]:
-    numbers = range(len(pairs.family.pairs))
-    return [
-        Composition({DiscreteGaussian(g.sigma2, g.sensitivity): g.count for g in pairs.family.groups(p)})
-        for p in numbers
-    ]
+    return [Composition(pairs.family.mechanisms(p)) for p in range(len(pairs.family.pairs))]
 
 
 def test_the_screen_holds_for_every_pair(both: tuple[Pairs, ScreenedOverall]) -> None:
@@ -128,3 +126,35 @@ def test_delta_next_to_one() -> None:
     low, high = ScreenedOverall(Pairs(Family(groups))).epsilon(Fraction("0.999999999"))
     assert low <= -2.3286704166 <= high + 1e-9
     assert high - low < 1e-6
+
+
+def test_suspects(both: tuple[Pairs, ScreenedOverall]) -> None:
+    """The worst pair is among them, and they are not all."""
+    pairs, overall = both
+    all_of = compositions(pairs)
+    for quantity, at in (("delta", Fraction(12)), ("epsilon", Fraction(1, 10**8))):
+        found = overall.suspects(quantity, at)
+        each = [float(getattr(c, f"{quantity}_bounds")(at).upper) for c in all_of]
+        assert int(np.argmax(each)) in found
+    assert len(overall.suspects("epsilon", Fraction(1, 10**8))) < len(all_of)
+    assert list(overall.suspects("beta", Fraction(1, 20))) == list(range(len(all_of)))
+
+
+def test_the_remainder_is_that_of_the_theorem(both: tuple[Pairs, ScreenedOverall]) -> None:
+    """One row of the screen written down again: smooth part, second order, far peaks, tail, in units of e^{-y^2/(2R)}."""
+    pairs, _ = both
+    screen = Screen(pairs.family)
+    epsilon = Fraction(12)
+    point = screen.point(epsilon)
+    for p, (i, j) in enumerate(pairs.family.pairs):
+        spread = pairs.family.own[i].spread + pairs.family.own[j].spread
+        r, y = float(spread), float(epsilon - spread / 2)
+        groups = NoiseGroup.all_of(pairs.family.mechanisms(p))
+        zone = Zone.of(r, screen._cut, 1)
+        lam = y / r
+        grid = Grid(zone, Terms.of(groups, {1}, zone))
+        far = math.sqrt(screen._far[i] * screen._far[j])
+        gaussian = shifted_delta(r, y, 0)[0]
+        remainder = (float(grid.second(lam, 0.0)) + far + float(grid.tail) / screen._cut**2) / gaussian
+        width = (point.delta.upper[p] - point.delta.lower[p]) / 2
+        assert remainder <= width <= 1.001 * remainder + 1e-10

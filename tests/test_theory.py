@@ -15,10 +15,10 @@ from flint import arb
 
 from exactdp import DiscreteGaussian, InvalidInputError, theory
 from exactdp.engine.payoff import Payoff, tail_threshold
-from exactdp.mechanisms.theta_ball import precision
+from exactdp.mechanisms.theta_ball import cf_ball, precision
 from exactdp.theory.claims import check_claims
 from exactdp.theory.edgeworth_bound import EdgeworthBound, theta_0
-from exactdp.theory.local_error import cf_ball, edgeworth_ball, local_errors, masses_ball
+from exactdp.theory.local_error import edgeworth_ball, local_errors, masses_ball
 from exactdp.theory_plots import figure_edgeworth, fitted_slope
 
 DIGITS = 130
@@ -283,7 +283,7 @@ def test_the_sharper_bound_contains_its_parts() -> None:
     with precision(128):
         end, cut = arb.pi() * bound.spread, arb.pi() * bound.spread / 8
         steps = [cut + (end - cut) * (i + 0.5) / 500 for i in range(500)]
-        far = sum((cf_ball(arb("0.4"), z / bound.spread) ** 5 for z in steps), arb(0)) * (end - cut) / 500 / end
+        far = sum((cf_ball(z / bound.spread, Fraction("0.4")) ** 5 for z in steps), arb(0)) * (end - cut) / 500 / end
         assert bound.sharp(cut) >= far + bound._outside(cut) / end
 
 

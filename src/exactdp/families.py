@@ -24,7 +24,6 @@ from exactdp.engine.family import Family
 from exactdp.engine.payoff import Payoff, Threshold, delta_threshold, tail_threshold
 from exactdp.engine.sieve import Effort
 from exactdp.engine.tilt import delta_payoff
-from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.theta import Floats
 from exactdp.numbers import log_rational
 from exactdp.planner import answers_for, sieve_suits
@@ -60,10 +59,7 @@ class Pairs:
     def answers(self, pair: int) -> Answers:
         """What answers for one pair alone; a few pairs' are held."""
         if pair not in self._held:
-            groups = self.family.groups(pair)
-            self._held[pair] = answers_for(
-                {DiscreteGaussian(g.sigma2, g.sensitivity): g.count for g in groups}, Effort()
-            )
+            self._held[pair] = answers_for(self.family.mechanisms(pair), Effort())
             while len(self._held) > _CONTOURS_HELD:
                 self._held.popitem(last=False)
         self._held.move_to_end(pair)

@@ -10,6 +10,7 @@ every slope gives a proven lower bound, and every chord between two vertices a p
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -88,9 +89,17 @@ class Overall:
                 return _Envelope(self, alpha).bounds()
             except LatticeTooFineError:
                 pass  # by the dual, which needs no vertices
+        return self.beta_by_dual(alpha)
+
+    def beta_by_dual(self, alpha: Fraction) -> tuple[float, float]:
+        """The same from delta alone."""
         spread = self.pairs.family.typical[0].r
         quantile = -float(ndtri_exp(log_rational(alpha)))
         return beta_from_profile(self.worst, alpha, quantile * math.sqrt(spread) - spread / 2, math.sqrt(spread))
+
+    def suspects(self, quantity: str, at: Fraction) -> Sequence[int]:
+        """The pairs that can be the worst for one question, by their numbers: all, unless some are proved not to be."""
+        return self._all
 
     def worst(self, epsilons: list[Fraction]) -> Point:
         """At each epsilon the largest delta and the smallest 1 - delta of all pairs."""

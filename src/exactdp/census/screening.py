@@ -15,29 +15,26 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri_exp
+from scipy.special import log_ndtr
 
 from exactdp.census.overall import Overall
 from exactdp.composition import Composition
-from exactdp.dual import beta_from_profile
 from exactdp.engine.bracket import Bracket, Point
 from exactdp.engine.family import Family
 from exactdp.engine.lattice import Group
 from exactdp.engine.sieve import Ints
-from exactdp.engine.total import Part, TotalLoss
-from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.gaussian import gaussian_logs
-from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.theta import Floats
 from exactdp.numbers import log_rational
 from exactdp.profile import both_readings, gaussian_start
-from exactdp.theory.central_zone import Grid, Terms, Zone
-from exactdp.theory.central_zone import Group as DoubleGroup
-from exactdp.theory.far_peaks import Noise, far_peaks
+from exactdp.theory.central_zone import Grid, NoiseGroup, Terms, Zone
+from exactdp.theory.far_peaks import far_peaks
 from exactdp.theory.gaussian_gap import (
     COARSEST_NOISE,
     Gap,
     GaussianGap,
+    is_known,
+    quotients,
     shifted_delta,
     smooth_part,
     smooth_sizes,
@@ -46,9 +43,9 @@ from exactdp.theory.gaussian_gap import (
 
 _AIMS = (1e-11, 1e-8, 1e-5)
 _SLACK = 1e-12
-_TOLERANCE = (
-    1e-5  # in log delta: pairs that exceed the worst by less count with what is proved of them, the others are asked
-)
+_TOLERANCE = 1e-5
+"""In log delta: pairs that may exceed the worst by less count with what is proved of them, the others are asked."""
+
 _SHARPENED = 60  # suspects whose own far peaks are listed
 _STEPS = 60
 _DEEPEST = 30.0  # deviations from the middle; beyond, only what is certain of a probability is given
@@ -69,39 +66,22 @@ class Screen:
     def _far(self) -> Floats:
         """The far peaks of each member with itself, from the common cut on."""
         known: dict[tuple[Group, ...], float] = {}
-        for member in self.family.members:
-            if member not in known:
-                known[member] = self._far_of(member)
+        for p, (i, j) in enumerate(self.family.pairs):
+            if i == j and self.family.members[i] not in known:
+                found = far_peaks(self.family.mechanisms(p), self._cut, 0.0, _AIMS)
+                known[self.family.members[i]] = found.total
         return np.array([known[member] for member in self.family.members])
 
-    def _far_of(self, member: Sequence[Group]) -> float:
-        noise = [Noise(2 * g.count, float(g.sigma2), float(g.weight)) for g in member]
-        total = TotalLoss(tuple(Part(DiscreteGaussian(g.sigma2, g.sensitivity).loss(), 2 * g.count) for g in member))
-        spread = sum(2 * g.count * g.sensitivity * float(g.weight) for g in member)
-        trivial = 1 / (math.pi * self._cut)
-        for aim in _AIMS:
-            try:
-                return min(far_peaks(total, noise, spread, self._cut, 0.0, aim).total, trivial)
-            except LatticeTooFineError:
-                continue
-        return trivial
-
     @cached_property
-    def _members(self) -> list[list[DoubleGroup]]:
-        return [[DoubleGroup(float(g.sigma2), g.sensitivity, g.count) for g in m] for m in self.family.members]
-
-    @cached_property
-    def exact_spreads(self) -> list[Fraction]:
-        """R of every pair."""
-        own = [sum((g.count * g.sensitivity * g.weight for g in m), Fraction(0)) for m in self.family.members]
-        return [own[i] + own[j] for i, j in self.family.pairs]
+    def _members(self) -> list[list[NoiseGroup]]:
+        return [[NoiseGroup(float(g.sigma2), g.sensitivity, g.count) for g in m] for m in self.family.members]
 
     @cached_property
     def _parts(self) -> list[_SameSpread]:
         """The pairs by their R, usually one for all."""
         by_spread: dict[Fraction, list[int]] = {}
-        for p, spread in enumerate(self.exact_spreads):
-            by_spread.setdefault(spread, []).append(p)
+        for p, (i, j) in enumerate(self.family.pairs):
+            by_spread.setdefault(self.family.own[i].spread + self.family.own[j].spread, []).append(p)
         both = np.array(self.family.pairs, dtype=np.int64)
         far = np.sqrt(self._far[both[:, 0]] * self._far[both[:, 1]]) * (1 + _SLACK)
         return [
@@ -122,17 +102,16 @@ class Screen:
     def sharpened(self, pair: int, epsilon: Fraction) -> Gap:
         """The gap of one pair with its own far peaks and its own lattice."""
         if pair not in self._own:
-            groups = self.family.groups(pair)
-            own = Composition({DiscreteGaussian(g.sigma2, g.sensitivity): g.count for g in groups})
-            self._own[pair] = GaussianGap(own)
+            self._own[pair] = GaussianGap(Composition(self.family.mechanisms(pair)))
         return self._own[pair].at(epsilon)
 
+    @cached_property
+    def _groups(self) -> list[tuple[Group, ...]]:
+        return [self.family.groups(p) for p in range(len(self.family.pairs))]
+
     def same(self, pair: int) -> list[int]:
-        """All pairs with the same groups."""
-        groups = sorted(self.family.groups(pair), key=repr)
-        first = self.exact_spreads[pair]
-        near = [p for p, spread in enumerate(self.exact_spreads) if spread == first]
-        return [p for p in near if sorted(self.family.groups(p), key=repr) == groups]
+        """All pairs with the same mechanisms."""
+        return [p for p, groups in enumerate(self._groups) if groups == self._groups[pair]]
 
 
 @dataclass(frozen=True)
@@ -149,7 +128,7 @@ class _SameSpread:
 
     @staticmethod
     def of(
-        spread: Fraction, pairs: Ints, both: Ints, far: Floats, members: list[list[DoubleGroup]], cut: float
+        spread: Fraction, pairs: Ints, both: Ints, far: Floats, members: list[list[NoiseGroup]], cut: float
     ) -> _SameSpread:
         """`both` are the members of each pair, `far` the bounds of their far peaks."""
         r = float(spread)
@@ -177,16 +156,13 @@ class _SameSpread:
         if abs(y) > _DEEPEST * root or self.is_hopeless:
             return result
         deltas = [shifted_delta(r, y, d) for d in (0, *self.sensitivities)]
-        base, base_error = deltas[0]
-        if not base > 1e3 * base_error:
+        if not is_known(deltas[0]):
             return result
         lam, scale = tilt_and_scale(r, y)
         smooth, error = smooth_part(self.sizes, deltas)
         rest = self.grid.second(lam, 0.0) + self.far + self.grid.tail_far
-        remainder = (error + scale * rest) * (1 + _SLACK)
-        for row, sign in ((1, -1), (2, 1)):
-            end = smooth + sign * remainder
-            result[row] = end / (base - sign * np.copysign(base_error, end)) + sign * _SLACK
+        low, high = quotients(smooth, (error + scale * rest) * (1 + _SLACK), deltas[0])
+        result[1], result[2] = low - _SLACK, high + _SLACK
         result[1] = np.maximum(np.nan_to_num(result[1], nan=-1.0), -1.0)
         result[2] = np.minimum(np.nan_to_num(result[2], nan=most), most)
         return result
@@ -198,6 +174,8 @@ class ScreenedOverall(Overall):
 
     The bounds of delta and epsilon are nearly as narrow as one pair's; those of beta, and of 1 - delta, as wide as the screen's.
     """
+
+    _known: dict[Fraction, tuple[float, float]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def _screen(self) -> Screen:
@@ -226,8 +204,8 @@ class ScreenedOverall(Overall):
         delta = self.pairs.answers(pair).point([epsilon]).delta
         return float(delta.log_lower()[0]), float(delta.log_upper()[0])
 
-    def _largest(self, epsilon: Fraction) -> tuple[float, float, int]:
-        """Bounds of the largest log delta(epsilon), and the pair that is worst as far as is known."""
+    def _largest(self, epsilon: Fraction) -> tuple[float, float]:
+        """Bounds of the largest log delta(epsilon)."""
         lower, upper = self._log_bounds(epsilon)
         left = np.ones(len(upper), dtype=bool)
         while left.any():
@@ -238,11 +216,11 @@ class ScreenedOverall(Overall):
             exact = self._exact(worst, epsilon)
             for p in self._screen.same(worst):
                 (lower[p], upper[p]), left[p] = exact, False
-        return float(lower.max()), float(upper.max()), int(np.argmax(upper))
+        return float(lower.max()), float(upper.max())
 
     def delta(self, epsilon: Fraction) -> tuple[float, float]:
         """Bounds of the largest delta(epsilon)."""
-        low, high, _ = self._largest(epsilon)
+        low, high = self._largest(epsilon)
         return math.exp(low) * (1 - _SLACK), min(math.exp(high) * (1 + _SLACK), 1.0)
 
     def log_delta(self, epsilon: Fraction) -> float:
@@ -251,39 +229,53 @@ class ScreenedOverall(Overall):
 
     def epsilon(self, delta: Fraction) -> tuple[float, float]:
         """Bounds of the largest epsilon(delta), 0 < delta < 1: exact for a few suspects, then up as the screen asks."""
+        if delta not in self._known:
+            self._known[delta] = self._search(delta)
+        return self._known[delta]
+
+    def _search(self, delta: Fraction) -> tuple[float, float]:
         if delta > Fraction(1, 2):  # log delta is next to 0: by 1 - delta, and every suspect exactly
             return super().epsilon(delta)
         target = log_rational(delta)
-        spread = float(max(self._screen.exact_spreads))
-        at, lower, upper = gaussian_start(spread, delta), -math.inf, -math.inf
+        at, lower, upper = gaussian_start(self.pairs.family.typical[0].r, delta), -math.inf, -math.inf
         asked: set[int] = set()
         while len(asked) < len(self.pairs.family.pairs):
             bounds = self._log_bounds(min(both_readings(at)))[1]
             worst = max((p for p in range(len(bounds)) if p not in asked), key=lambda p: bounds[p])
             if asked and bounds[worst] <= target + _TOLERANCE:
-                return lower, self._raised(upper, target, asked)
+                raised = self._raised(upper, target, asked)
+                return super().epsilon(delta) if raised is None else (lower, raised)
             low, high = self.pairs.answers(worst).epsilon_bracket(delta)
             asked.update(self._screen.same(worst))
             lower, upper = max(lower, low), max(upper, high)
             at = upper
         return lower, upper
 
-    def _raised(self, upper: float, target: float, asked: Collection[int]) -> float:
-        """The end moved up until delta is proved to be small enough for all pairs that were not asked."""
+    def _raised(self, upper: float, target: float, asked: Collection[int]) -> float | None:
+        """The end moved up until delta is proved to be small enough for all pairs that were not asked; None if it never is."""
         move = 1e-12 * (1 + abs(upper))
         for _ in range(_STEPS):
-            point = min(both_readings(upper))
-            bounds = self._log_bounds(point)[1]
+            bounds = self._log_bounds(min(both_readings(upper)))[1]
             if all(b <= target - _SLACK * (1 + abs(target)) for p, b in enumerate(bounds) if p not in asked):
                 return upper
             upper, move = upper + move, 2 * move
-        raise AccuracyError("The overall epsilon is out of the reach of the screen; account for the pairs one by one.")
+        return None
 
     def beta(self, alpha: Fraction) -> tuple[float, float]:
         """Bounds of the lower convex envelope of all trade-off curves at alpha, 0 < alpha < 1."""
-        spread = float(max(self._screen.exact_spreads))
-        quantile = -float(ndtri_exp(log_rational(alpha)))
-        return beta_from_profile(self.worst, alpha, quantile * math.sqrt(spread) - spread / 2, math.sqrt(spread))
+        return self.beta_by_dual(alpha)
+
+    def suspects(self, quantity: str, at: Fraction) -> Sequence[int]:
+        """Those that are not proved to be better than another: delta at one epsilon, or epsilon at one delta by delta at a lower
+        bound of the overall epsilon, since delta falls as epsilon rises."""
+        if quantity == "beta":
+            return super().suspects(quantity, at)
+        if quantity == "delta":
+            lower, upper = self._log_bounds(at)
+            least = float(lower.max())
+        else:
+            upper, least = self._log_bounds(Fraction(self.epsilon(at)[0]))[1], log_rational(at)
+        return np.flatnonzero(upper >= least - _SLACK * (1 + abs(least))).tolist()
 
 
 def _log1p(x: float) -> float:

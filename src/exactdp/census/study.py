@@ -19,7 +19,7 @@ from exactdp.census.workers import Runner, make_runner
 from exactdp.composition import Bounds, Composition, each, read_alpha, read_delta, read_epsilon
 from exactdp.engine.family import Family
 from exactdp.engine.lattice import Group
-from exactdp.errors import InvalidInputError
+from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
 from exactdp.families import Pairs, Question
 from exactdp.mechanisms.theta import Floats
 from exactdp.numbers import Number, shown, whole
@@ -294,7 +294,9 @@ class Contest:
         one = [None if x is None else [x] for x in (epsilon, delta, alpha)]
         grids = Grids.read(one[0], one[1], one[2])
         quantity = next(name for name, grid in grids.by_quantity.items() if grid)
-        return cls.among(release, grids, account_pairs(release, list(release.pairs), grids), quantity, 0)
+        suspects = overall_of(release).suspects(quantity, grids.by_quantity[quantity][0])
+        asked = account_pairs(release, [release.pairs[p] for p in suspects], grids)
+        return cls.among(release, grids, asked, quantity, 0)
 
     @classmethod
     def among(cls, release: Release, grids: Grids, results: Iterable[PairResult], quantity: str, place: int) -> Contest:
@@ -307,10 +309,13 @@ class Contest:
         """How many different compositions are left."""
         return len({self.release.pair(*pair) for pair in self.bounds})
 
-    def settled(self) -> tuple[tuple[int, int], int]:
+    def settled(self, in_balls: bool = True) -> tuple[tuple[int, int], int]:
         """The worst pair and 1; or, where more compositions tie than are worth telling apart, one pair and their number."""
-        if self.compositions <= _TELL_APART:
-            return self.winner(), 1
+        if self.compositions <= (_TELL_APART if in_balls else 1):
+            try:
+                return self.winner(), 1
+            except (AccuracyError, LatticeTooFineError):  # no balls for this lattice
+                pass
         return min(self.bounds), len(self.bounds)
 
     def winner(self) -> tuple[int, int]:

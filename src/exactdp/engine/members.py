@@ -13,6 +13,8 @@ import numpy as np
 from exactdp.engine.lattice import Group, Lattice, common_step
 from exactdp.engine.sieve import Ints
 from exactdp.errors import LatticeTooFineError
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.mechanisms.loss import Mechanism
 
 LARGEST_PERIOD_STEPS = 3_000_000_000
 """Nodes of the common period beyond which products of nodes and strides would leave 64 bits."""
@@ -86,6 +88,10 @@ class Members:
             for g in self.members[member]:
                 counts[g.sigma2, g.sensitivity] += g.count
         return tuple(Group(*kind, count) for kind, count in sorted(counts.items()))
+
+    def mechanisms(self, pair: int) -> dict[Mechanism, int]:
+        """The same as a composition takes them."""
+        return {DiscreteGaussian(g.sigma2, g.sensitivity): g.count for g in self.groups(pair)}
 
     def lattice(self, pair: int) -> Lattice:
         """The lattice of a pair."""

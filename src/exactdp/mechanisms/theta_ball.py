@@ -50,6 +50,19 @@ def upper_double(value: arb) -> float:
     return min(above, 0.0) if value <= 0 else above
 
 
+def around_zero(size: arb) -> arb:
+    """The ball that holds [-size, size]."""
+    return (-size).union(size)
+
+
+def cf_ball(v: arb, s: Fraction) -> arb:
+    """The characteristic function of N_Z(0, s) at v: e^{-s v^2/2} theta_3(i s v | 2 pi i s) / theta_3(0 | 2 pi i s)."""
+    height = ball(s) * v
+    tau = acb(0, 2 * arb.pi() * ball(s))
+    top, bottom = (acb(0, h).modular_theta(tau)[2].real for h in (height, arb(0)))
+    return (-height * v / 2).exp() * top / bottom
+
+
 def log_theta_ratio_ball(c: Fraction, s: Fraction) -> arb:
     """log(theta(c; s) / theta(0; s)) as a ball: theta(c; s) / sqrt(2 pi s) is Jacobi's theta_3(c | 2 pi i s)."""
     tau = acb(0, 2 * arb.pi() * ball(s))

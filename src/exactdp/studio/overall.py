@@ -11,17 +11,14 @@ import numpy as np
 from exactdp import conversions
 from exactdp.census.releases import Release
 from exactdp.census.screening import ScreenedOverall
-from exactdp.census.study import Contest, Grids, Study, account_pairs, overall_of
+from exactdp.census.study import Contest, Grids, Study, overall_of
 from exactdp.census.tables import decimal_text
 from exactdp.composition import Bounds
-from exactdp.errors import AccuracyError
-from exactdp.numbers import log_rational
 from exactdp.studio.designs import Record, full_path, release_of
 from exactdp.studio.questions import beta_rows, curve_epsilons, gaussian_mu, other_deltas
 
 _EPSILONS_IN_A_PART = 4
 _MOST_SUSPECTS = 200
-_SLACK = 1e-9
 SCREENED = (
     "The pairs of this design share no period. Over all pairs epsilon and delta are bounded by exact answers of a few suspects; "
     "beta and the curves are bounded by a theorem about all pairs, a little wider."
@@ -80,13 +77,12 @@ def part(question: Record) -> Record:
     if quantity == "beta":
         return {"rows": beta_rows(study, rho, at)}
     if quantity == "worst_pair":
-        return {"rows": [_worst_pair(Contest.of(release, delta=delta), delta) for delta in at]}
+        return {"rows": [_worst_pair(release, delta, in_balls=True) for delta in at]}
     if quantity == "epsilon":
         rows = [_epsilon_row(study, rho, delta) for delta in at]
         if not question["worst_pair"]:
             return {"rows": rows}
-        suspected = [_worst_suspect(release, delta, row["lower"]) for delta, row in zip(at, rows, strict=True)]
-        return {"rows": rows, "also": {"worst_pair": suspected}}
+        return {"rows": rows, "also": {"worst_pair": [_worst_pair(release, delta, in_balls=False) for delta in at]}}
     bounds, others = _largest_delta(study, at, quantity), other_deltas(rho, at)
     rows = []
     for i, epsilon in enumerate(at):
@@ -96,26 +92,14 @@ def part(question: Record) -> Record:
     return {"rows": rows}
 
 
-def _worst_pair(contest: Contest, delta: Fraction) -> Record:
+def _worst_pair(release: Release, delta: Fraction, in_balls: bool) -> Record:
     """The worst pair, or the first of those that are not worth telling apart, with their number."""
-    pair, tied = contest.settled()
+    suspects = overall_of(release).suspects("epsilon", delta)
+    if not in_balls and len(suspects) > _MOST_SUSPECTS:
+        pair, tied = release.pairs[suspects[0]], len(suspects)
+    else:
+        pair, tied = Contest.of(release, delta=delta).settled(in_balls)
     return {"delta": decimal_text(delta), "pair": list(pair), "tied": tied}
-
-
-def _worst_suspect(release: Release, delta: Fraction, least: float) -> Record:
-    """The worst of the pairs whose delta at `least`, a lower bound of the overall epsilon, may be as large as the given one.
-
-    The others are proved not to be the worst, since delta falls as epsilon rises. Ties are not told apart in balls here.
-    """
-    bounds = overall_of(release).point(Fraction(least)).delta.log_upper()
-    target = log_rational(delta) - _SLACK
-    suspects = [pair for pair, bound in zip(release.pairs, bounds.tolist(), strict=True) if bound >= target]
-    grids = Grids(deltas=(delta,))
-    if len(suspects) > _MOST_SUSPECTS:
-        return {"delta": decimal_text(delta), "pair": list(suspects[0]), "tied": len(suspects)}
-    contest = Contest.among(release, grids, account_pairs(release, suspects, grids), "epsilon", 0)
-    tied = 1 if contest.compositions == 1 else len(contest.bounds)
-    return {"delta": decimal_text(delta), "pair": list(min(contest.bounds)), "tied": tied}
 
 
 def _largest_delta(study: Study, epsilons: list[Fraction], quantity: str) -> Bounds:
@@ -127,19 +111,8 @@ def _largest_delta(study: Study, epsilons: list[Fraction], quantity: str) -> Bou
     return Bounds(delta.lower_floats(), np.minimum(delta.upper_floats(), 1.0))
 
 
-def _overall_epsilon(study: Study, delta: Fraction) -> tuple[float, float]:
-    """Bounds of the overall epsilon; pair by pair where the screen does not reach."""
-    try:
-        bounds = study.epsilon_bounds(delta)
-        return bounds.lower, bounds.upper
-    except AccuracyError:
-        grids = Grids(deltas=(delta,))
-        found = [result.epsilon[0] for result in account_pairs(study.release, list(study.release.pairs), grids)]
-        return max(float(low) for low, _ in found), max(float(high) for _, high in found)
-
-
 def _epsilon_row(study: Study, rho: Fraction, delta: Fraction) -> Record:
-    lower, upper = _overall_epsilon(study, delta)
+    lower, upper = study.epsilon_bounds(delta)
     proxy = study.release.proxy.epsilon_bounds(delta)
     return {
         "delta": decimal_text(delta),

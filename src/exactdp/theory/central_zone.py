@@ -7,7 +7,7 @@ beyond it for the Gaussian alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from exactdp.engine.sieve import Ints
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.theta import Floats
 
 _CELLS = 160
@@ -22,12 +23,26 @@ _ZETA3, _ZETA4 = 1.2020569031595945, 1.0823232337111382
 
 
 @dataclass(frozen=True)
-class Group:
+class NoiseGroup:
     """`count` discrete Gaussians with the same noise parameter and sensitivity, as doubles."""
 
     sigma2: float
     sensitivity: int
     count: int
+
+    @staticmethod
+    def all_of(mechanisms: Mapping[Any, int]) -> list[NoiseGroup]:
+        """The discrete Gaussians among some mechanisms, in their order."""
+        return [
+            NoiseGroup(float(m.sigma2), m.sensitivity, n)
+            for m, n in mechanisms.items()
+            if isinstance(m, DiscreteGaussian)
+        ]
+
+    @property
+    def weight(self) -> float:
+        """Loss per unit of noise, D / s."""
+        return self.sensitivity / self.sigma2
 
     @cached_property
     def first(self) -> float:
@@ -97,7 +112,7 @@ class Terms:
     """Of the first part, beyond the zone."""
 
     @staticmethod
-    def of(groups: Sequence[Group], smooth: Collection[int], zone: Zone) -> Terms:
+    def of(groups: Sequence[NoiseGroup], smooth: Collection[int], zone: Zone) -> Terms:
         """The terms of some groups; the first theta terms of the sensitivities in `smooth` are taken out."""
         zero = np.zeros(len(zone.low))
         result = Terms(zero, zero, zero, zero, zero, zero, np.zeros(()))

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from flint import arb
 
-from exactdp.mechanisms.theta_ball import ball, precision
+from exactdp.mechanisms.theta_ball import cf_ball, precision
 from exactdp.theory.edgeworth_bound import BITS, EdgeworthBound, theta_0
-from exactdp.theory.local_error import LocalErrors, cf_ball
+from exactdp.theory.local_error import LocalErrors
 
 _POINTS = 24
 _SHARP_PIECES = 150
@@ -36,7 +36,7 @@ def check_claims(bound: EdgeworthBound, cut: arb, errors: LocalErrors) -> list[C
         u = bound.u(cut)
         fifth, sixth, seventh = bound.lambdas(cut)
         x = bound.lambda_4 / (24 * bound.m)
-        one = [(z, cf_ball(ball(bound.sigma2), z / bound.spread)) for z in inner]
+        one = [(z, cf_ball(z / bound.spread, bound.sigma2)) for z in inner]
         squares = bound.u_m()
         middle = bound.printed(cut).middle
         return [
@@ -55,7 +55,7 @@ def check_claims(bound: EdgeworthBound, cut: arb, errors: LocalErrors) -> list[C
             ),
             _claim(
                 "|f_S| <= third term between the cut and pi B_m",
-                [(cf_ball(ball(bound.sigma2), z / bound.spread) ** bound.m, middle) for z in outer],
+                [(cf_ball(z / bound.spread, bound.sigma2) ** bound.m, middle) for z in outer],
             ),
             _claim("cos x <= 1 - x^2/2 + b|x|^3", _cosine_pairs()),
             _claim("sup R_m <= printed bound", [(errors.edgeworth, bound.printed(cut).total)]),

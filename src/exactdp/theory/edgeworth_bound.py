@@ -16,9 +16,9 @@ from itertools import pairwise
 from flint import arb, arb_poly
 
 from exactdp.errors import InvalidInputError
-from exactdp.mechanisms.theta_ball import ball, precision
+from exactdp.mechanisms.theta_ball import ball, cf_ball, precision
 from exactdp.numbers import Number, positive, shown, whole
-from exactdp.theory.local_error import LARGEST_FOLD, cf_ball
+from exactdp.theory.local_error import LARGEST_FOLD
 from exactdp.theory.moments import cumulant_ball, read_sigma2, standardized_cumulant_ball, standardized_moment_ball
 
 BITS = 128
@@ -222,7 +222,7 @@ class EdgeworthBound:
                 edges += [fine + (cut - fine) * i / _FEW_PIECES for i in range(1, _FEW_PIECES + 1)]
             near = sum(((high - low) * self._near(low, high) for low, high in pairwise(edges)), arb(0))
             far = sum(
-                (step * cf_ball(ball(self.sigma2), (cut + step * i) / self.spread) ** self.m for i in range(pieces)),
+                (step * cf_ball((cut + step * i) / self.spread, self.sigma2) ** self.m for i in range(pieces)),
                 arb(0),
             )
             return (near + far + self._outside(cut)) / end

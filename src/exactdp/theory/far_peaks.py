@@ -9,31 +9,25 @@ penalty above the budget of its band and is bounded by it. docs/theory/edgeworth
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from exactdp.engine.line import View
-from exactdp.engine.sieve import Bands, Effort, Ints, search
+from exactdp.engine.sieve import Bands, Ints, search
 from exactdp.engine.tilt import short
-from exactdp.engine.total import TotalLoss
+from exactdp.engine.total import Part, TotalLoss
 from exactdp.engine.turns import LARGEST_NODE
 from exactdp.errors import LatticeTooFineError
 from exactdp.mechanisms.theta import Floats
+from exactdp.theory.central_zone import NoiseGroup
 
 _CELLS = 10.0  # cells in one standard deviation 1/sqrt(R) of a peak
-_EFFORT = Effort(terms=400_000, looks=500_000)
+_LOOKS = 500_000  # nodes, windows or partial peaks that one listing may look at
 _SLACK = 1e-9
-
-
-@dataclass(frozen=True)
-class Noise:
-    """What one group of equal mechanisms brings: count, sigma2 and weight; an infinite sigma2 marks continuous Gaussians."""
-
-    count: int
-    sigma2: float
-    weight: float
 
 
 @dataclass(frozen=True)
@@ -51,37 +45,49 @@ class FarPeaks:
         return self.listed + self.dropped + self.beyond
 
 
-def far_peaks(total: TotalLoss, noise: list[Noise], spread: float, start: float, step: float, aim: float) -> FarPeaks:
-    """F from frequency `start` on: up to pi / step with the weight of all translates (S on the lattice step Z), or without end
-    for step 0.
+def far_peaks(mechanisms: Mapping[Any, int], start: float, step: float, aims: Iterable[float]) -> FarPeaks:
+    """F of a composition of Gaussians from frequency `start` on: up to pi / step with the weight of all translates (S lives on
+    step Z), or without end for step 0.
 
-    `spread` is R, `aim` the size that dropped cells and the end may have each; only speed and accuracy depend on it.
+    An aim is the size that dropped cells and the end may have each; the first one that the search can afford is used, and only
+    speed and accuracy depend on them. Never more than 1 / (pi start): phi_S <= 1, and so much is the weight's integral.
     """
-    period = short(2 * math.pi * _CELLS * math.sqrt(spread))
-    width = 2 * math.pi / float(period)
-    view = View(total, Fraction(0), period)
+    trivial = FarPeaks(0.0, 0.0, 1 / (math.pi * start), 0)
+    for aim in aims:
+        try:
+            return min(_listing(mechanisms, start, step, aim), trivial, key=lambda peaks: peaks.total)
+        except LatticeTooFineError:
+            continue
+    return trivial
+
+
+def _listing(mechanisms: Mapping[Any, int], start: float, step: float, aim: float) -> FarPeaks:
+    """The peaks listed as finely as one aim asks."""
     end = math.pi / step if step else 1 / (math.pi * aim)
-    last = math.ceil(end / width) + 1
-    if last > LARGEST_NODE // 2:
-        raise LatticeTooFineError("the far peaks are out of reach")
     if end <= start:
         return FarPeaks(0.0, 0.0, 0.0, 0)
-    cells = _Cells(view, noise, spread, width, start, step)
-    bands = cells.bands(last, aim)
-    kept = search(view.only_combs, last, bands, lambda k: view.keep(k, bands), _EFFORT.looks, view.reduction)
-    kept = kept[(kept + 0.5) * width > start]
+    cells = Cells(mechanisms, start, step)
+    last = math.ceil(end / cells.width) + 1
+    if last > LARGEST_NODE // 2:
+        raise LatticeTooFineError("the far peaks are out of reach")
+    bands, view = cells.bands(last, aim), cells.view
+    kept = search(view.only_combs, last, bands, lambda k: view.keep(k, bands), _LOOKS, view.reduction)
+    kept = kept[(kept + 0.5) * cells.width > start]
     beyond = 0.0 if step else math.exp(-view.spread * end * end / 2) / (math.pi * end)
     return FarPeaks(cells.listed(kept), math.exp(bands.log_dropped), beyond, len(kept))
 
 
-class _Cells:
+class Cells:
     """Frequencies in cells of one width around the nodes k * width."""
 
-    def __init__(self, view: View, noise: list[Noise], spread: float, width: float, start: float, step: float) -> None:
-        self._view, self._noise, self._width, self._start, self._step = view, noise, width, start, step
-        self._reach = (
-            width / 2 * math.sqrt(spread / 2) * (1 + _SLACK)
-        )  # how far the root of the penalty moves in half a cell
+    def __init__(self, mechanisms: Mapping[Any, int], start: float, step: float) -> None:
+        spread = float(sum(2 * n * m.rho for m, n in mechanisms.items()))
+        period = short(2 * math.pi * _CELLS * math.sqrt(spread))
+        self.view = View(TotalLoss(tuple(Part(m.loss(), n) for m, n in mechanisms.items())), Fraction(0), period)
+        self.width = 2 * math.pi / float(period)
+        self._groups, self._start, self._step = NoiseGroup.all_of(mechanisms), start, step
+        # how far the root of the penalty moves in half a cell
+        self.reach = self.width / 2 * math.sqrt(spread / 2) * (1 + _SLACK)
 
     def weight(self, omega: Floats) -> Floats:
         """1 / om^2, or with all translates by 2 pi / step: (step/2)^2 / sin^2(om step/2); falls up to pi / step."""
@@ -91,20 +97,20 @@ class _Cells:
     def bands(self, last: int, aim: float) -> Bands:
         """Octaves of frequency, each allowed an equal share of the aim. A cell is dropped where its node's penalty exceeds the
         budget; then the root of the penalty is above root(budget) - reach everywhere in the cell. This is the guarantee."""
-        edges, edge = [0.0], self._start / self._width
+        edges, edge = [0.0], self._start / self.width
         while edge < last:
             if math.floor(edge) > math.floor(edges[-1]):
                 edges.append(edge)
             edge *= 2
         edges.append(float(last))
-        lows = np.maximum((np.floor(edges[:-1]) + 0.5) * self._width, self._start)
-        lengths = np.diff(np.floor(edges)) * self._width
-        masses = np.log(lengths * self.weight(lows) / math.pi) - self._view.spread * lows**2 / 2
+        lows = np.maximum((np.floor(edges[:-1]) + 0.5) * self.width, self._start)
+        lengths = np.diff(np.floor(edges)) * self.width
+        masses = np.log(lengths * self.weight(lows) / math.pi) - self.view.spread * lows**2 / 2
         wanted = np.maximum.accumulate((masses - math.log(aim / len(masses)))[::-1])[::-1]
-        budgets = (np.sqrt(np.maximum(wanted, 0.0)) + self._reach) ** 2 * (1 + _SLACK)
-        log_dropped = float(np.logaddexp.reduce(masses - np.maximum(wanted, 0.0))) + self._view.slack + _SLACK
+        budgets = (np.sqrt(np.maximum(wanted, 0.0)) + self.reach) ** 2 * (1 + _SLACK)
+        log_dropped = float(np.logaddexp.reduce(masses - np.maximum(wanted, 0.0))) + self.view.slack + _SLACK
         edges[0] = -1.0
-        return Bands(np.array(edges), budgets, self._view.slack, log_dropped)
+        return Bands(np.array(edges), budgets, self.view.slack, log_dropped)
 
     def listed(self, kept: Ints) -> float:
         """The sum over the kept cells of width * the largest phi_S in the cell * the largest weight / pi.
@@ -114,18 +120,16 @@ class _Cells:
         if not len(kept):
             return 0.0
         penalty, log_extra = np.zeros(len(kept)), np.zeros(len(kept))
-        for turns, part in zip(self._view.turns, self._noise, strict=True):
-            if part.sigma2 == math.inf:
-                continue
-            v = np.abs(turns[0].phases(kept))
-            penalty += part.count * part.sigma2 / 2 * v * v
-            log_extra += part.count * np.log1p(
-                _extra(part.sigma2, np.minimum(v + part.weight * self._width / 2, math.pi))
-            )
-        lows = np.maximum((kept - 0.5) * self._width, self._start)
-        root = np.maximum(np.sqrt(penalty) - self._reach, 0.0)
-        log_size = log_extra - root * root - self._view.spread * lows**2 / 2
-        return float(np.sum(np.exp(log_size) * self.weight(lows))) * self._width / math.pi * (1 + 1e-6)
+        turns = (own for own in self.view.turns if own)  # a continuous Gaussian has none
+        for own, g in zip(turns, self._groups, strict=True):
+            v = np.abs(own[0].phases(kept))
+            penalty += g.count * g.sigma2 / 2 * v * v
+            most = np.minimum(v + g.weight * self.width / 2, math.pi)
+            log_extra += g.count * np.log1p(_extra(g.sigma2, most))
+        lows = np.maximum((kept - 0.5) * self.width, self._start)
+        root = np.maximum(np.sqrt(penalty) - self.reach, 0.0)
+        log_size = log_extra - root * root - self.view.spread * lows**2 / 2
+        return float(np.sum(np.exp(log_size) * self.weight(lows))) * self.width / math.pi * (1 + 1e-6)
 
 
 def _extra(s: float, v: Floats) -> Floats:

@@ -9,12 +9,13 @@ three parts (docs/theory/edgeworth.md, Theorem 22):
     lattice    S lives on h Z: the kink of the payoff against the lattice, closed form
     remainder  second-order terms and far peaks of the characteristic function, bounded in absolute value
 
-`GaussianGap` prepares everything that does not depend on epsilon, once; each question then costs microseconds.
+`GaussianGap` prepares everything that does not depend on epsilon, once; each question then costs about a tenth of a millisecond.
 """
 
 from __future__ import annotations
 
 import cmath
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,8 +30,7 @@ from scipy.special import wofz
 
 from exactdp.composition import LARGEST_EPSILON, Composition
 from exactdp.engine.lattice import common_step
-from exactdp.engine.total import Part, TotalLoss
-from exactdp.errors import InvalidInputError, LatticeTooFineError
+from exactdp.errors import InvalidInputError
 from exactdp.gaussian import gaussian_logs
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.gaussian import Gaussian
@@ -38,8 +38,8 @@ from exactdp.mechanisms.loss import UNIT
 from exactdp.mechanisms.theta import Floats
 from exactdp.mechanisms.theta_ball import ball, precision
 from exactdp.numbers import Number, rational, shown, whole
-from exactdp.theory.central_zone import Grid, Group, Terms, Zone
-from exactdp.theory.far_peaks import FarPeaks, Noise, far_peaks
+from exactdp.theory.central_zone import Grid, NoiseGroup, Terms, Zone
+from exactdp.theory.far_peaks import FarPeaks, far_peaks
 
 _BITS = 160
 _POINTS = 2_000  # lattice points summed one by one; beyond, Euler and Maclaurin
@@ -47,7 +47,7 @@ _LEAST_TILT = 0.3  # in units of 1 / sqrt(R)
 _FINEST_AIM = 1e-22
 COARSEST_NOISE = 0.02
 _IMAGES = math.pi**2 - 4  # sum over j != 0 of 1 / (j + 1/2)^2
-_DEEPEST_ROOT = 35.0  # in standard deviations
+_DEEPEST = 35.0  # standard deviations below 0 at which e^{-y^2/(2R)}, the unit of everything here, would underflow
 _FADDEEVA = 1e-12
 _ROUNDING = 1e-13
 """What float64 may lose in sums over at most _POINTS terms, relative to the sum of their sizes; libm being good to 4 units."""
@@ -85,9 +85,7 @@ class Gap:
     @property
     def statement(self) -> str:
         """One plain sentence."""
-        told = {"understates": ", which understates it", "overstates": ", which overstates it", "unknown": ""}[
-            self.side
-        ]
+        told = "" if self.side == "unknown" else f", which {self.side} it"
         if not self.size < 1:
             return "No digit of the Gaussian formula's delta is proved."
         size = f"{Context(prec=2, rounding=ROUND_CEILING).create_decimal(self.size):g}"  # rounded up, like every bound
@@ -125,12 +123,8 @@ class GaussianGap:
         self._r = float(self.spread)
 
     @cached_property
-    def _groups(self) -> list[Group]:
-        return [
-            Group(float(m.sigma2), m.sensitivity, n)
-            for m, n in self.composition.mechanisms.items()
-            if isinstance(m, DiscreteGaussian)
-        ]
+    def _groups(self) -> list[NoiseGroup]:
+        return NoiseGroup.all_of(self.composition.mechanisms)
 
     @cached_property
     def step(self) -> Fraction:
@@ -144,8 +138,7 @@ class GaussianGap:
     @cached_property
     def _cut(self) -> float:
         """om_c: the central zone is |om| <= om_c, half-way to the first peak of the largest weight (any other is valid)."""
-        weights = [g.sensitivity / g.sigma2 for g in self._groups]
-        return math.pi / max(weights)
+        return math.pi / max(g.weight for g in self._groups)
 
     @cached_property
     def _smooth(self) -> list[tuple[int, float]]:
@@ -168,45 +161,24 @@ class GaussianGap:
         """The bound for the far peaks of the characteristic function."""
         if not self._groups:
             return FarPeaks(0.0, 0.0, 0.0, 0)
-        total = TotalLoss(tuple(Part(m.loss(), n) for m, n in self.composition.mechanisms.items()))
-        noise = [
-            Noise(n, float(m.sigma2), m.sensitivity / float(m.sigma2))
-            if isinstance(m, DiscreteGaussian)
-            else Noise(n, math.inf, 0.0)
-            for m, n in self.composition.mechanisms.items()
-        ]
         scale = float(self.step) ** 2 / 12 + sum(size for _, size in self._smooth)
-        aim = max(_FINEST_AIM, 1e-3 * scale / math.sqrt(self._r))
-        trivial = FarPeaks(
-            0.0, 0.0, 1 / (math.pi * self._cut), 0
-        )  # phi_S <= 1, and the weight's integral is at most 1 / om_c
-        while aim < 1:
-            try:
-                found = far_peaks(total, noise, self._r, self._cut, float(self.step), aim)
-                return min(found, trivial, key=lambda peaks: peaks.total)
-            except LatticeTooFineError:
-                aim *= 1e4
-        return trivial
+        finest = max(_FINEST_AIM, 1e-3 * scale / math.sqrt(self._r))
+        aims = itertools.takewhile(lambda aim: aim < 1, (finest * 1e4**k for k in itertools.count()))
+        return far_peaks(self.composition.mechanisms, self._cut, float(self.step), aims)
 
     def at(self, epsilon: Number) -> Gap:
         """The bounds at one epsilon, in float64 (assumptions: libm good to 4 units, scipy's Faddeeva function to 1e-12)."""
         exact, y = self._read(epsilon)
-        if -float(y) > _DEEPEST_ROOT * math.sqrt(
-            self._r
-        ):  # e^{-y^2/(2R)}, the unit of everything here, would underflow
+        if -float(y) > _DEEPEST * math.sqrt(self._r):
             return self.at_in_balls(epsilon)
         low = float(y)
         deltas = [shifted_delta(self._r, low, d) for d in (0, *(d for d, _ in self._smooth))]
-        base, error = deltas[0]
-        if not base > 1e3 * error:  # the two terms of the Gaussian formula cancel
+        if not is_known(deltas[0]):
             return self.at_in_balls(epsilon)
         estimate, remainder = self._parts(y, deltas)
-        bounds = []
-        for sign in (-1, 1):
-            end = estimate + sign * remainder
-            bounds.append(end / (base - sign * math.copysign(error, end)))
-        # not from `base`, whose own error is in the bounds but would be missing here
-        return self._gap(exact, gaussian_logs(math.sqrt(self._r), float(exact))[0], bounds[0], bounds[1])
+        # the logarithm not from `base`, whose own error is in the bounds but would be missing there
+        log_gaussian = gaussian_logs(math.sqrt(self._r), float(exact))[0]
+        return self._gap(exact, log_gaussian, *map(float, quotients(estimate, remainder, deltas[0])))
 
     def at_in_balls(self, epsilon: Number) -> Gap:
         """The same with the closed forms in balls: slower, and no assumption about special functions."""
@@ -214,7 +186,7 @@ class GaussianGap:
         away = abs(float(y)) / math.sqrt(self._r) + self._r + 1 / self._r
         with precision(_BITS + 8 * math.ceil(math.log2(2 + away))):
             unit = (ball(y) ** 2 / (2 * ball(self.spread))).exp()
-            deltas = [(gaussian_ball(self.spread, exact, d) * unit, 0.0) for d in (0, *(d for d, _ in self._smooth))]
+            deltas = [(shifted_ball(self.spread, exact, d) * unit, 0.0) for d in (0, *(d for d, _ in self._smooth))]
             base = deltas[0][0]
             if not base > 0:  # a million deviations away, where nothing but the trivial bounds is offered
                 return Gap(exact, gaussian_logs(math.sqrt(self._r), float(exact))[0], -1.0, math.inf)
@@ -298,7 +270,7 @@ class GaussianGap:
         return sum(size * (math.exp(2 * math.pi**2 * d * d / self._r) + 1) for d, size in self._smooth)
 
 
-def smooth_sizes(groups: Sequence[Group], r: float, cut: float) -> list[tuple[int, float]]:
+def smooth_sizes(groups: Sequence[NoiseGroup], r: float, cut: float) -> list[tuple[int, float]]:
     """Sensitivities and the sums of count 2 q / theta(0), of the groups whose first theta term peaks well inside the zone."""
     found: dict[int, float] = {}
     for g in groups:
@@ -324,6 +296,18 @@ def smooth_part(sizes: Sequence[Any], deltas: list[tuple[Any, float]]) -> tuple[
     return smooth, error
 
 
+def is_known(gaussian: tuple[float, float]) -> bool:
+    """Whether the Gaussian delta is much larger than its error: its two terms may cancel."""
+    return gaussian[0] > 1e3 * gaussian[1]
+
+
+def quotients(estimate: Any, remainder: Any, gaussian: tuple[float, float]) -> tuple[Any, Any]:
+    """Bounds of (estimate -/+ remainder) / delta_Gaussian, the latter with its error; numbers or arrays."""
+    base, error = gaussian
+    low, high = estimate - remainder, estimate + remainder
+    return low / (base + np.copysign(error, low)), high / (base - np.copysign(error, high))
+
+
 def shifted_delta(r: float, y: float, shift: int) -> tuple[float, float]:
     """Re of the Gaussian delta at the complex threshold y + 2 pi i A, in units of e^{-y^2/(2R)}, and a bound of its error.
 
@@ -338,7 +322,7 @@ def shifted_delta(r: float, y: float, shift: int) -> tuple[float, float]:
     return value, _FADDEEVA * growth * (abs(first) + abs(second)) * (1 + abs(turn) + y * y / r)
 
 
-def gaussian_ball(spread: Fraction, epsilon: Fraction, shift: int = 0) -> arb:
+def shifted_ball(spread: Fraction, epsilon: Fraction, shift: int = 0) -> arb:
     """The Gaussian delta at the complex threshold y + 2 pi i A, as a ball: with r = sqrt(2R), the real part of
 
     (erfc((y + 2 pi i A) / r) - e^epsilon erfc((y + R + 2 pi i A) / r)) / 2.

@@ -4,7 +4,7 @@ The probabilities come from the engine's identity with tilt 0 and a payoff of on
 
     P(S = n) = (1/N) sum_{k mod N} f(2 pi k / N)^m cos(2 pi k n / N)  -  (aliases n + jN, j != 0),
 
-f the characteristic function of one noise, computed by Poisson summation as a sum of positive terms. Aliases are below
+f the characteristic function of one noise, by Arb's theta function. Aliases are below
 2 exp(-(N - |n|)^2 / (2 m sigma2)); the nodes left out are below the last one kept, since f falls on (0, pi).
 """
 
@@ -17,12 +17,11 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from exactdp.errors import AccuracyError, InvalidInputError
-from exactdp.mechanisms.theta_ball import ball, precision
+from exactdp.mechanisms.theta_ball import around_zero, ball, cf_ball, precision
 from exactdp.numbers import Number, shown, whole
 from exactdp.theory.moments import cumulant_ball, read_sigma2, standardized_cumulant_ball
 
 LARGEST_FOLD = 1_000_000
-_SPARE = 24
 _LARGEST_SIGMA2 = 300
 _MOST_BITS = 1 << 14
 _MOST_WORK = 50_000_000
@@ -70,8 +69,7 @@ def masses_ball(sigma2: Fraction, m: int, last: int) -> list[arb]:
     turn = 2 * arb.pi() / nodes
     cosines = [(turn * j).cos() for j in range(nodes // 2 + 1)]
     alias = 2 * (-(ball(Fraction(far * far)) / (2 * m * ball(sigma2)))).exp()
-    error = alias + dropped
-    slack = (-error).union(error)
+    slack = around_zero(alias + dropped)
     result = []
     for n in range(last + 1):
         total = powers[0] / 2
@@ -84,36 +82,15 @@ def masses_ball(sigma2: Fraction, m: int, last: int) -> list[arb]:
 
 def _powers(sigma2: Fraction, m: int, nodes: int, bits: int) -> tuple[list[arb], arb]:
     """f(2 pi k / N)^m for the nodes that matter in 0 <= k <= N/2 (N/2 at half its weight), and a bound of the rest over N."""
-    s, turn = ball(sigma2), 2 * arb.pi() / nodes
-    bottom = _theta(s, arb(0), bits)
+    turn = 2 * arb.pi() / nodes
     powers: list[arb] = []
     tiny = arb(2) ** -(bits + nodes.bit_length())
     for k in range(nodes // 2 + 1):
-        power = (_theta(s, turn * k, bits) / bottom) ** m
+        power = cf_ball(turn * k, sigma2) ** m
         if power < tiny:
             return powers, tiny
         powers.append(power / 2 if 2 * k == nodes else power)
     return powers, arb(0)
-
-
-def cf_ball(s: arb, v: arb) -> arb:
-    """The characteristic function of one noise at 0 <= v <= pi, at the current precision."""
-    bits = int(ctx.prec)
-    return _theta(s, v, bits) / _theta(s, arb(0), bits)
-
-
-def _theta(s: arb, v: arb, bits: int) -> arb:
-    """The sum over u of exp(-s (v + 2 pi u)^2 / 2) for 0 <= v <= pi."""
-    terms = math.ceil(math.sqrt((bits + _SPARE) * math.log(2) / (2 * math.pi**2 * float(s.lower())))) + 2
-    total = (-s * v * v / 2).exp()
-    for u in range(1, terms + 1):
-        for sign in (-1, 1):
-            total += (-s * (v + sign * 2 * arb.pi() * u) ** 2 / 2).exp()
-    # beyond: |v + 2 pi u| >= pi (2 u - 1) with u > terms, terms falling by more than e^{-4 pi^2 s terms} < 1/2 of the first
-    first = (-s * (arb.pi() * (2 * terms + 1)) ** 2 / 2).exp()
-    fall = (-4 * arb.pi() ** 2 * s * (terms + 1)).exp()
-    rest = 2 * first / (1 - fall)
-    return total + (-rest).union(rest)
 
 
 def local_errors(sigma2: Number, m: int, digits: int = 6) -> LocalErrors:

@@ -19,10 +19,10 @@ from flint import arb, ctx
 
 from exactdp.certified import decimals
 from exactdp.composition import Bounds
-from exactdp.errors import AccuracyError, InvalidInputError
-from exactdp.mechanisms.discrete_gaussian import LARGEST_SIGMA2, SMALLEST_SIGMA2
-from exactdp.mechanisms.theta_ball import ball, precision
-from exactdp.numbers import Number, positive, shown, whole
+from exactdp.errors import AccuracyError
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.mechanisms.theta_ball import around_zero, ball, precision
+from exactdp.numbers import Number, whole
 
 LARGEST_ORDER = 60
 _SELF_DUAL = 1 / (2 * math.pi)  # where both series converge alike
@@ -77,7 +77,7 @@ def _lambert(r: int, rate: arb) -> arb:
         term = arb(k) ** (r - 1) / (rate * k).sinh()
         largest = largest.max(term)  # not the total, which is 0 where the cumulant changes sign
         if bool(rate * k > 2 * r) and bool(term * arb(2) ** (int(ctx.prec) + 10) < largest):
-            return total + _radius(term / (1 - (-rate / 2).exp()))
+            return total + around_zero(term / (1 - (-rate / 2).exp()))
         total += term if k % 2 else -term
         k += 1
         if k > _MOST_TERMS:
@@ -86,25 +86,13 @@ def _lambert(r: int, rate: arb) -> arb:
             )
 
 
-def _radius(size: arb) -> arb:
-    """The ball around 0 that holds [-size, size]."""
-    return (-size).union(size)
-
-
 def absolute_moment_ball(sigma2: Fraction, order: int) -> arb:
     """E|X|^order at the current precision: sums term by term, or for even orders and large sigma2 from the cumulants."""
     r = whole(order, "order", 0, LARGEST_ORDER)
     if sigma2 > 10_000 and r % 2 == 0:
         return _moment_from_cumulants([cumulant_ball(sigma2, k) for k in range(1, r + 1)])
-    reach = (
-        math.ceil(
-            math.sqrt(
-                2 * float(sigma2) * ((int(ctx.prec) + 20) * math.log(2) + 2 * r * math.log(r + 2 + float(sigma2)))
-            )
-        )
-        + 2 * r
-        + 4
-    )
+    exponent = (int(ctx.prec) + 20) * math.log(2) + 2 * r * math.log(r + 2 + float(sigma2))
+    reach = math.ceil(math.sqrt(2 * float(sigma2) * exponent)) + 2 * r + 4
     if reach > _MOST_TERMS:
         raise AccuracyError(
             f"{reach:,} terms would have to be summed for E|X|^{r} at sigma2 = {float(sigma2):.3g}. Use an even order."
@@ -123,7 +111,7 @@ def absolute_moment_ball(sigma2: Fraction, order: int) -> arb:
     if not fall < 1:
         raise AccuracyError(f"E|X|^{r} did not converge at sigma2 = {float(sigma2):.3g}. Ask for fewer digits.")
     rest = last * fall / (1 - fall)
-    return (top + _radius(rest)) / (bottom + _radius(rest))
+    return (top + around_zero(rest)) / (bottom + around_zero(rest))
 
 
 def _moment_from_cumulants(cumulants: list[arb]) -> arb:
@@ -147,13 +135,8 @@ def standardized_moment_ball(sigma2: Fraction, order: int) -> arb:
 
 
 def read_sigma2(sigma2: Number) -> Fraction:
-    """A noise parameter within the library's range."""
-    s = positive(sigma2, "sigma2")
-    if not SMALLEST_SIGMA2 <= s <= LARGEST_SIGMA2:
-        raise InvalidInputError(
-            f"sigma2 must be between {float(SMALLEST_SIGMA2)} and {float(LARGEST_SIGMA2):.0e}. Found {shown(sigma2)}."
-        )
-    return s
+    """A noise parameter, checked as a mechanism checks it."""
+    return DiscreteGaussian(sigma2).sigma2
 
 
 def _decimals(compute: Callable[[Fraction], arb], sigma2: Number, digits: int) -> Bounds:
