@@ -20,13 +20,13 @@ from flint import arb
 
 import exactdp
 from exactdp import Composition, DiscreteGaussian
+from exactdp.apps.figures.theory import TWO_MECHANISMS, figure_convolution, figure_edgeworth, fitted_slope
+from exactdp.balls import precision
 from exactdp.census.study import make_overall
-from exactdp.mechanisms.theta_ball import precision
-from exactdp.theory.claims import check_claims
 from exactdp.theory.edgeworth_bound import EdgeworthBound
-from exactdp.theory.gaussian_gap import GaussianGap
+from exactdp.theory.gaussian_gap.gap import GaussianGap
 from exactdp.theory.local_error import local_errors
-from exactdp.theory_plots import TWO_MECHANISMS, figure_convolution, figure_edgeworth, fitted_slope
+from exactdp.theory.published_inequalities import check_claims
 
 NOISES = ("0.1", "0.2", "0.4", "1", "2", "4", "10")
 PRINTED = ("72.21", "4.12", "0.19", "8.34e-6", "8.92e-14", "2.55e-30", "< 1e-50")

@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 import exactdp
-from exactdp.anyhow import Anyhow
-from exactdp.engine.sieve import Effort
-from exactdp.engine.total import Part, TotalLoss
-from exactdp.mechanisms.loss import Mechanism
+from exactdp.accounting.directions import Anyhow
+from exactdp.engine.effort import Effort
+from exactdp.engine.line.total_loss import Part, TotalLoss
+from exactdp.mechanisms.mechanism import Mechanism
 
 NARROW, FAST = 1e-6, 1.0
 """What every member should meet: relative width and seconds."""

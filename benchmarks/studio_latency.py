@@ -33,7 +33,15 @@ ANSWERS = """() => performance.getEntriesByType("resource").filter((entry) => en
 @contextmanager
 def studio() -> Iterator[str]:
     """A studio on a free port; gives its address."""
-    command = [sys.executable, "-c", "from exactdp.cli import main; main()", "studio", "--port", "0", "--no-browser"]
+    command = [
+        sys.executable,
+        "-c",
+        "from exactdp.apps.cli import main; main()",
+        "studio",
+        "--port",
+        "0",
+        "--no-browser",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         found = re.search(r"http://\S+:\d+/", server.stdout.readline())

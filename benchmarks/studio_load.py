@@ -171,7 +171,7 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=60)
     chosen = parser.parse_args()
-    run = "from exactdp.cli import main; main()"
+    run = "from exactdp.apps.cli import main; main()"
     command = [sys.executable, "-c", run, "studio", "--port", "0", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:

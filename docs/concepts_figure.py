@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from exactdp.apps.figures.release import figure_overall
 from exactdp.census.budget_files import parse_budget
-from exactdp.plots import figure_overall
 
 DOCS = Path(__file__).parent
 

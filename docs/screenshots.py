@@ -62,7 +62,7 @@ def report(camera: Camera) -> list[Path]:
     """The report on the DHC persons file, as `exactdp report` writes it."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "report.html"
-        subprocess.run([sys.executable, "-c", "from exactdp.cli import main; main()", "report", "-o", file], check=True)
+        subprocess.run([sys.executable, "-c", "from exactdp.apps.cli import main; main()", "report", "-o", file], check=True)
         address = file.as_uri()
         return [
             camera.shoot(address, "report-light"),

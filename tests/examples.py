@@ -10,7 +10,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 import exactdp
-from exactdp import cli
+from exactdp.apps import cli
 
 _BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 

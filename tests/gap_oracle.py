@@ -10,8 +10,8 @@ from fractions import Fraction
 from flint import arb
 
 from exactdp import AccuracyWarning, Composition, DiscreteGaussian, Gaussian
-from exactdp.mechanisms.theta_ball import precision
-from exactdp.theory.gaussian_gap import shifted_ball
+from exactdp.balls import precision
+from exactdp.theory.gaussian_gap.gap import shifted_ball
 
 
 def some_composition(rng: random.Random) -> Composition:

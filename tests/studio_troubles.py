@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactdp.studio.answers import answered
+from exactdp.apps.studio.work.dispatch import answered
 
 
 def answer(name: str, question: dict[str, Any]) -> dict[str, Any]:

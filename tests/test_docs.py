@@ -105,6 +105,6 @@ def test_the_site_builds_strictly_and_asks_no_other_host(tmp_path: Path) -> None
     assert not [url for url in loaded if re.match(r"(?:https?:)?//", url)]
     reference = (tmp_path / "reference" / "composition.html").read_text()
     for method in ("delta_bounds", "epsilon", "tradeoff", "cross_check"):
-        assert f'id="exactdp.composition.Composition.{method}"' in reference
+        assert f'id="exactdp.accounting.composition.Composition.{method}"' in reference
     assert "&gt;&gt;&gt; " in reference
     assert "<blockquote" not in reference, "a doctest is shown as a quotation"

@@ -1,66 +1,28 @@
-"""exactdp: exact, certified differential-privacy accounting for integer-valued noise."""
+"""exactdp: exact, certified differential-privacy accounting for integer-valued noise.
 
-from exactdp import census, conversions, guarantees, reference, theory
-from exactdp.calibration import Calibration, calibrate, calibrate_sigma2, target
-from exactdp.comparison import Comparison
-from exactdp.composition import Bounds, Composition
-from exactdp.cross_check import CrossCheck
-from exactdp.errors import AccuracyError, AccuracyWarning, ExactDPError, InvalidInputError, LatticeTooFineError
-from exactdp.exchange import from_json, to_json
-from exactdp.explain import Explanation
-from exactdp.frames import enable_notebook_display, to_frame, write_table
-from exactdp.gdp import GaussianDP, tightest_mu
-from exactdp.mechanisms.black_box import ApproximateDP
-from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
-from exactdp.mechanisms.gaussian import Gaussian
-from exactdp.mechanisms.outcomes import Outcomes
-from exactdp.mechanisms.randomized_response import RandomizedResponse
-from exactdp.records import Certificate, Verification, certify, verify
-from exactdp.risk import Risk
-from exactdp.tradeoff import TradeOffCurve
+A public name is loaded when it is first used (SPEC 1 of Scientific Python); `__init__.pyi` lists them with their homes.
+"""
+
+import ast
+from importlib import import_module
+from pathlib import Path
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "AccuracyError",
-    "AccuracyWarning",
-    "ApproximateDP",
-    "Bounds",
-    "Calibration",
-    "Certificate",
-    "Comparison",
-    "Composition",
-    "CrossCheck",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "ExactDPError",
-    "Explanation",
-    "Gaussian",
-    "GaussianDP",
-    "InvalidInputError",
-    "LatticeTooFineError",
-    "Outcomes",
-    "RandomizedResponse",
-    "Risk",
-    "TradeOffCurve",
-    "Verification",
-    "__version__",
-    "calibrate",
-    "calibrate_sigma2",
-    "census",
-    "certify",
-    "conversions",
-    "from_json",
-    "guarantees",
-    "reference",
-    "target",
-    "theory",
-    "tightest_mu",
-    "to_frame",
-    "to_json",
-    "verify",
-    "write_table",
-]
+_LISTED = (n for n in ast.parse(Path(__file__).with_suffix(".pyi").read_text()).body if isinstance(n, ast.ImportFrom))
+_HOMES = {alias.name: str(node.module) for node in _LISTED for alias in node.names}
 
-enable_notebook_display()
+__all__ = ["__version__", *_HOMES]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'exactdp' has no attribute {name!r}")
+    home = _HOMES[name]
+    found = import_module(f"exactdp.{name}") if home == "exactdp" else getattr(import_module(home), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

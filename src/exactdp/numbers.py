@@ -125,3 +125,55 @@ def split(top: int, bottom: int) -> tuple[float, float]:
     high = top / bottom
     numerator, denominator = high.as_integer_ratio()
     return high, (top * denominator - numerator * bottom) / (bottom * denominator)
+
+
+LARGEST_COUNT = 10**15
+LARGEST_RHO = 10**10
+LARGEST_EPSILON = 10**9
+
+
+def read_epsilon(value: object) -> Fraction | float:
+    """epsilon as given by a user: a number within limits, or an infinity."""
+    if (isinstance(value, Decimal) and value.is_infinite()) or (
+        isinstance(value, (float, np.floating)) and math.isinf(value)
+    ):
+        return float(value)
+    result = rational(value, "epsilon")
+    if abs(result) > LARGEST_EPSILON:
+        raise InvalidInputError(
+            f"epsilon must be between -{LARGEST_EPSILON:.0e} and {LARGEST_EPSILON:.0e}, or infinite. Found {shown(value)}."
+        )
+    return result
+
+
+def read_delta(value: object) -> Fraction:
+    """delta as given by a user: a number from 0 on."""
+    result = rational(value, "delta")
+    if result < 0:
+        raise InvalidInputError(f"delta must be at least 0. Found {shown(value)}.")
+    return result
+
+
+def read_alpha(value: object) -> Fraction:
+    """alpha as given by a user: a number from 0 to 1."""
+    result = rational(value, "alpha")
+    if not 0 <= result <= 1:
+        raise InvalidInputError(f"alpha must be between 0 and 1. Found {shown(value)}.")
+    return result
+
+
+def read_share(value: object, name: str) -> Fraction:
+    """A number strictly between 0 and 1."""
+    result = rational(value, name)
+    if not 0 < result < 1:
+        raise InvalidInputError(f"{name} must be between 0 and 1, both excluded. Found {shown(value)}.")
+    return result
+
+
+def zero_or_between(value: object, name: str, least: Fraction, most: Fraction) -> Fraction:
+    """A number that is 0 or within limits."""
+    result = rational(value, name)
+    if result and not least <= result <= most:
+        limits = f"0 or between {float(least):.0e} and {float(most):.0e}"
+        raise InvalidInputError(f"{name} must be {limits}. Found {shown(value)}.")
+    return result

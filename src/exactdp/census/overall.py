@@ -17,14 +17,14 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import ndtri_exp
 
-from exactdp.dual import beta_from_profile, curve_from_profile
-from exactdp.engine.bracket import Point
-from exactdp.engine.contours import ACCURACY
+from exactdp.accounting.epsilon_search import both_readings, gaussian_start
+from exactdp.accounting.pairs import Pairs, Question
+from exactdp.accounting.tradeoff_curve import TradeOffCurve
+from exactdp.accounting.tradeoff_dual import beta_from_profile, curve_from_profile
+from exactdp.brackets import Point
+from exactdp.engine.lattice.contours import ACCURACY
 from exactdp.errors import LatticeTooFineError
-from exactdp.families import Pairs, Question
 from exactdp.numbers import log_rational
-from exactdp.profile import both_readings, gaussian_start
-from exactdp.tradeoff import TradeOffCurve
 
 _SLACK = 2.0**-47
 _TINY = 1e-322  # a few times the smallest double: what underflow can take away

@@ -13,10 +13,11 @@ from importlib import resources
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from exactdp.accounting.composition import Composition
 from exactdp.census.spine import Table, bypass
-from exactdp.composition import Composition
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, positive
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Allocation:
     """The budget along one directed path: level -> query -> rho. A query of budget rho gets noise of sigma2 = 1 / rho."""
+
+    _repr_html_ = repr_html
 
     number: int
     bypassed: tuple[str, ...]
@@ -49,6 +52,8 @@ class Allocation:
 @dataclass(frozen=True)
 class Release:
     """One published product: its budget table and the numbered sets of levels that its directed paths bypass."""
+
+    _repr_html_ = repr_html
 
     name: str
     title: str

@@ -11,19 +11,22 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 
-from exactdp.calibration import GRID, LARGEST_FACTOR, MeetsEpsilonDelta, Target, least_on_grid, questions
+from exactdp.accounting.composition import Composition
 from exactdp.census.releases import Release
 from exactdp.census.study import Study, make_overall
-from exactdp.composition import Composition
-from exactdp.conversions import gaussian_delta
 from exactdp.errors import InvalidInputError
+from exactdp.guarantees.calibration import GRID, LARGEST_FACTOR, MeetsEpsilonDelta, Target, least_on_grid, questions
+from exactdp.guarantees.gaussian_estimates import gaussian_delta
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.notebooks import repr_html
 from exactdp.numbers import shown
 
 
 @dataclass(frozen=True)
 class Saving:
     """A factor on the grid at which (epsilon, delta) holds while it fails one step below, both certified."""
+
+    _repr_html_ = repr_html
 
     epsilon: Fraction
     delta: Fraction

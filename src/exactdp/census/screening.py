@@ -17,19 +17,18 @@ from functools import cached_property
 import numpy as np
 from scipy.special import log_ndtr
 
+from exactdp.accounting.composition import Composition
+from exactdp.accounting.epsilon_search import both_readings, gaussian_start
+from exactdp.brackets import Bracket, Point
 from exactdp.census.overall import Overall
-from exactdp.composition import Composition
-from exactdp.engine.bracket import Bracket, Point
-from exactdp.engine.family import Family
-from exactdp.engine.lattice import Group
-from exactdp.engine.sieve import Ints
-from exactdp.gaussian import gaussian_logs
-from exactdp.mechanisms.theta import Floats
+from exactdp.doubles import Floats, Ints
+from exactdp.engine.family.contours import Family
+from exactdp.engine.lattice.lattice import Group
+from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.numbers import log_rational
-from exactdp.profile import both_readings, gaussian_start
-from exactdp.theory.central_zone import Grid, NoiseGroup, Terms, Zone
-from exactdp.theory.far_peaks import far_peaks
-from exactdp.theory.gaussian_gap import (
+from exactdp.theory.gaussian_gap.central_zone import Grid, NoiseGroup, Terms, Zone
+from exactdp.theory.gaussian_gap.far_peaks import far_peaks
+from exactdp.theory.gaussian_gap.gap import (
     COARSEST_NOISE,
     Gap,
     GaussianGap,

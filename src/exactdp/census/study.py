@@ -12,18 +12,21 @@ from typing import Any
 
 import numpy as np
 
+from exactdp.accounting.composition import Composition
+from exactdp.accounting.pairs import Pairs, Question
+from exactdp.accounting.tradeoff_curve import TradeOffCurve
+from exactdp.brackets import Bounds
 from exactdp.census.overall import Overall
 from exactdp.census.releases import Release
 from exactdp.census.screening import ScreenedOverall
 from exactdp.census.workers import Runner, make_runner
-from exactdp.composition import Bounds, Composition, each, read_alpha, read_delta, read_epsilon
-from exactdp.engine.family import Family
-from exactdp.engine.lattice import Group
+from exactdp.doubles import Floats
+from exactdp.elementwise import each
+from exactdp.engine.family.contours import Family
+from exactdp.engine.lattice.lattice import Group
 from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
-from exactdp.families import Pairs, Question
-from exactdp.mechanisms.theta import Floats
-from exactdp.numbers import Number, shown, whole
-from exactdp.tradeoff import TradeOffCurve
+from exactdp.notebooks import repr_html
+from exactdp.numbers import Number, read_alpha, read_delta, read_epsilon, shown, whole
 
 Interval = tuple[float, float] | tuple[Decimal, Decimal]
 
@@ -173,6 +176,8 @@ class _Task:
 @dataclass(frozen=True)
 class Study:
     """All pairs of a release on grids, and the overall guarantee of the release for any argument."""
+
+    _repr_html_ = repr_html
 
     release: Release
     grids: Grids

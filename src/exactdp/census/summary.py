@@ -10,7 +10,8 @@ from exactdp.census.releases import Release
 from exactdp.census.savings import Saving, level_pair, level_saving, overall_saving
 from exactdp.census.study import Contest, Interval, Study
 from exactdp.census.workers import Runner
-from exactdp.conversions import gaussian_epsilon, zcdp_beta, zcdp_epsilon, zcdp_epsilon_simple
+from exactdp.guarantees.gaussian_estimates import gaussian_epsilon
+from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.numbers import rational
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import exactdp
+from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.census.study import Study
 from exactdp.census.summary import Summary
 from exactdp.files import write_text
-from exactdp.tradeoff import TradeOffCurve
 
 CURVE_POINTS = 241
 ARGUMENTS = {"delta": "epsilon", "epsilon": "delta", "beta": "alpha"}

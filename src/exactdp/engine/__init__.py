@@ -1,1 +1,1 @@
-"""The engine: lattice -> tilt -> sieve -> plan -> evaluate. docs/theory/engine.md proves each step."""
+"""The numerical engine (Section 4 of the paper): certified Fourier sums, on a lattice, on the line, for whole families."""

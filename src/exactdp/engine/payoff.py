@@ -21,8 +21,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from exactdp.engine.lattice import Lattice
-from exactdp.mechanisms.theta import Complexes, Floats
+from exactdp.doubles import Complexes, Floats
+from exactdp.engine.lattice.lattice import Lattice
 
 
 class Payoff(enum.Enum):

@@ -18,18 +18,19 @@ import numpy as np
 from flint import arb
 from scipy.optimize import minimize_scalar
 
-from exactdp.composition import Bounds, Composition, read_delta, read_epsilon
-from exactdp.engine.total import Part, TotalLoss
+from exactdp.accounting.composition import Composition
+from exactdp.balls import BITS, ball, fraction, precision, upper_double
+from exactdp.brackets import Bounds
+from exactdp.engine.line.total_loss import Part, TotalLoss
 from exactdp.errors import InvalidInputError, MissingExtraError
-from exactdp.mechanisms.black_box import ApproximateDP
+from exactdp.mechanisms.approximate_dp import ApproximateDP
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian
-from exactdp.mechanisms.loss import BITS, Mechanism
+from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.outcomes import Outcomes
 from exactdp.mechanisms.randomized_response import RandomizedResponse
-from exactdp.mechanisms.theta_ball import ball, fraction, precision, upper_double
-from exactdp.numbers import shown
+from exactdp.numbers import read_delta, read_epsilon, shown
 
 try:
     import attr

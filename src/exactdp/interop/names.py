@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from exactdp.conversions import zcdp_beta, zcdp_delta
-from exactdp.guarantees import fdp_beta, gdp_beta, gdp_delta, rdp_delta, rdp_epsilon
-from exactdp.mechanisms.theta_ball import ball, precision, upper_double
-from exactdp.numbers import Number, log_rational, rational
-from exactdp.risk import read_share
+from exactdp.balls import ball, precision, upper_double
+from exactdp.guarantees.epsilon_delta import fdp_beta
+from exactdp.guarantees.gaussian_dp import gdp_beta, gdp_delta
+from exactdp.guarantees.renyi import rdp_delta, rdp_epsilon
+from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta
+from exactdp.numbers import Number, log_rational, rational, read_share
 
 
 def get_beta_from_gdp(mu: Number, alpha: Number) -> float:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from exactdp.composition import Composition
+from exactdp.accounting.composition import Composition
+from exactdp.doubles import Floats
 from exactdp.errors import InvalidInputError, MissingExtraError
-from exactdp.mechanisms.theta import Floats
 from exactdp.numbers import exact_double, positive, shown
 
 try:

@@ -1,1 +1,1 @@
-"""Mechanisms that add integer noise to a count."""
+"""Noise and its privacy loss: one file for each mechanism."""

@@ -11,23 +11,24 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
+from exactdp.balls import ball
+from exactdp.doubles import PHASE_ERROR, UNIT, Complexes, Floats
 from exactdp.errors import InvalidInputError
-from exactdp.mechanisms.loss import PHASE_ERROR, UNIT, Atoms, Loss, Mechanism, Peak, Tilted
+from exactdp.mechanisms.loss import Atoms, Loss, Peak, Tilted
+from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.theta import (
     POISSON_FROM,
     TWO_PI_SQUARED,
-    Complexes,
-    Floats,
     direct_reach,
     log_cf_correction,
     log_cf_direct,
     log_theta_ratio,
+    log_theta_ratio_ball,
     peak_parabola,
     poisson_terms,
     theta_left_out,
     tilted_mean_variance,
 )
-from exactdp.mechanisms.theta_ball import ball, log_theta_ratio_ball
 from exactdp.numbers import Number, exact_double, positive, shown, whole
 
 LARGEST_SENSITIVITY = 1 << 28

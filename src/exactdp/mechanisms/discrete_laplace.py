@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from exactdp.balls import BITS, ball, precision
 from exactdp.errors import InvalidInputError
-from exactdp.mechanisms.loss import BITS, FiniteLoss, Loss, Mechanism
-from exactdp.mechanisms.theta_ball import ball, precision
+from exactdp.mechanisms.loss import FiniteLoss, Loss
+from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import Number, positive, shown, whole
 
 LARGEST_SENSITIVITY = 4096

@@ -8,10 +8,11 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
+from exactdp.balls import BITS, ball, precision
+from exactdp.doubles import Complexes, Floats
 from exactdp.errors import InvalidInputError
-from exactdp.mechanisms.loss import BITS, Atoms, Loss, Mechanism, Tilted
-from exactdp.mechanisms.theta import Complexes, Floats
-from exactdp.mechanisms.theta_ball import ball, precision
+from exactdp.mechanisms.loss import Atoms, Loss, Tilted
+from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import Number, exact_double, positive, shown
 
 SMALLEST_RATIO = Fraction(1, 10**18)

@@ -18,57 +18,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
-from exactdp.mechanisms.theta import Complexes, Floats, log_cf_of_atoms
-from exactdp.mechanisms.theta_ball import ball, precision
-from exactdp.numbers import whole
+from exactdp.balls import ball, precision
+from exactdp.doubles import Complexes, Floats
+from exactdp.mechanisms.theta import log_cf_of_atoms
 
 if TYPE_CHECKING:
-    from exactdp.composition import Composition
-
-Ints = NDArray[np.int64]
+    pass
+from exactdp.balls import BITS
+from exactdp.doubles import PHASE_ERROR, UNIT, Ints
 
 _PAIRED = 24  # atoms among which pairs for the sieve are looked for
-
-BITS = 192
-"""Working precision of the constants of a loss: units, anchors, moments."""
-
-UNIT = 2.0**-53
-"""The unit of rounding of a double."""
-
-PHASE_ERROR = 2.0**-60
-"""A bound on the absolute error of a phase, beyond 3 units of rounding of itself (engine/turns.py)."""
-
-
-class Mechanism(ABC):
-    """One release about a data set. Frozen, hashable, and composable with `+`, `*` and `sum`."""
-
-    @abstractmethod
-    def loss(self) -> Loss:
-        """The privacy loss of the data set against its neighbour."""
-
-    @property
-    @abstractmethod
-    def rho(self) -> Fraction | float:
-        """A zCDP parameter of the mechanism (infinite if it has none)."""
-
-    def __add__(self, other: Mechanism | Composition) -> Composition:
-        from exactdp.composition import Composition
-
-        return Composition([self]) + other
-
-    def __radd__(self, other: object) -> Composition:  # so that sum() works
-        from exactdp.composition import Composition
-
-        return Composition([self]) if other == 0 else NotImplemented
-
-    def __mul__(self, count: int) -> Composition:
-        from exactdp.composition import Composition
-
-        return Composition({self: whole(count, "count", 1)})
-
-    __rmul__ = __mul__
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from fractions import Fraction
 
 from flint import arb
 
+from exactdp.balls import BITS, ball, fraction, precision
 from exactdp.errors import InvalidInputError
-from exactdp.mechanisms.loss import BITS, FiniteLoss, Loss, Mechanism
-from exactdp.mechanisms.theta_ball import ball, fraction, precision
+from exactdp.mechanisms.loss import FiniteLoss, Loss
+from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import Number, positive, rational, shown, whole
 
 SMALLEST_EPSILON = Fraction(1, 10**18)

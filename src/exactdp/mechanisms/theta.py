@@ -11,14 +11,14 @@ is used where it is short. `s` is the noise parameter sigma2, `c` the centre of 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from flint import acb, arb
 
-Floats = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
-Integers = NDArray[np.int64]
+from exactdp.balls import ball
+from exactdp.doubles import Complexes, Floats, Ints
 
 POISSON_FROM = 0.25
 """Noise parameters of at least this are summed by Poisson's formula, smaller ones term by term."""
@@ -133,7 +133,7 @@ def log_cf_direct(s: float, centre: float, v: Floats) -> tuple[Complexes, Floats
     return _log_one_plus(*_direct_change(s, centre, v))
 
 
-def log_cf_of_atoms(steps: Integers, weights: Floats, v: Floats, phase_error: float) -> tuple[Complexes, Floats]:
+def log_cf_of_atoms(steps: Ints, weights: Floats, v: Floats, phase_error: float) -> tuple[Complexes, Floats]:
     """log of sum_a weights[a] exp(i sum_j steps[a, j] v[j]), weights adding up to 1, and a bound on its relative error.
 
     The weights may be off by 4 units of rounding, each phase by 3 units of itself and `phase_error`. The atom at the origin is
@@ -225,3 +225,19 @@ def _complex(re: Floats, im: Floats) -> Complexes:
     result = np.empty(re.shape, dtype=np.complex128)
     result.real, result.imag = re, im
     return result
+
+
+def cf_ball(v: arb, s: Fraction) -> arb:
+    """The characteristic function of N_Z(0, s) at v: e^{-s v^2/2} theta_3(i s v | 2 pi i s) / theta_3(0 | 2 pi i s)."""
+    height = ball(s) * v
+    tau = acb(0, 2 * arb.pi() * ball(s))
+    top, bottom = (acb(0, h).modular_theta(tau)[2].real for h in (height, arb(0)))
+    return (-height * v / 2).exp() * top / bottom
+
+
+def log_theta_ratio_ball(c: Fraction, s: Fraction) -> arb:
+    """log(theta(c; s) / theta(0; s)) as a ball: theta(c; s) / sqrt(2 pi s) is Jacobi's theta_3(c | 2 pi i s)."""
+    tau = acb(0, 2 * arb.pi() * ball(s))
+    top = acb(ball(c - round(c))).modular_theta(tau)[2]
+    bottom = acb(0).modular_theta(tau)[2]
+    return (top.real / bottom.real).log()

@@ -16,8 +16,9 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
+from exactdp.balls import around_zero, ball, precision
 from exactdp.errors import AccuracyError, InvalidInputError
-from exactdp.mechanisms.theta_ball import around_zero, ball, cf_ball, precision
+from exactdp.mechanisms.theta import cf_ball
 from exactdp.numbers import Number, shown, whole
 from exactdp.theory.moments import cumulant_ball, read_sigma2, standardized_cumulant_ball
 

@@ -17,11 +17,10 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from exactdp.certified import decimals
-from exactdp.composition import Bounds
+from exactdp.balls import around_zero, ball, decimals, precision
+from exactdp.brackets import Bounds
 from exactdp.errors import AccuracyError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from exactdp.mechanisms.theta_ball import around_zero, ball, precision
 from exactdp.numbers import Number, whole
 
 LARGEST_ORDER = 60

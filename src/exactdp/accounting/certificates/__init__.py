@@ -1,0 +1,1 @@
+"""Certificates: records of an answer that anyone can check again."""

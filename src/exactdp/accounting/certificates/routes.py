@@ -1,0 +1,234 @@
+"""Two more routes to an answer, for certificates: the engine on a contour of one's choice, and the published method.
+
+A route encloses delta(epsilon) and tails; `beta` makes the trade-off curve of the tails of any route.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from typing import NamedTuple, Protocol
+
+from flint import arb
+
+from exactdp.accounting.composition import Composition
+from exactdp.accounting.enclosures import beta_from_tails
+from exactdp.balls import ball, bits_of, decimals, fraction, precision
+from exactdp.engine.lattice.ball import BallContour, BallSum
+from exactdp.engine.lattice.contours import BALL_NODE_LIMIT, Contours
+from exactdp.engine.lattice.lattice import Group, Lattice
+from exactdp.engine.lattice.plan import log_expected, make_plan
+from exactdp.engine.lattice.tilts import Rung, delta_payoff, rung, rung_index, short
+from exactdp.engine.payoff import Payoff, Threshold, delta_threshold, tail_threshold
+from exactdp.engine.published import method as reference
+from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
+from exactdp.strict_json import LARGEST_EXPONENT
+
+QUANTITY = {"epsilon": "delta", "delta": "epsilon", "alpha": "beta"}
+"""What is asked, by what is given."""
+
+_SMALLEST_STEP = Fraction(1, 10**100)
+_ATTEMPTS = 12
+_SPARE = 6  # digits by which a contour aims beyond those wanted
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One Fourier sum: what was summed from which lattice point on, its plan, and its errors relative to its value.
+
+    `aliased` and `dropped` are rounded up to four digits; rounding is inside the enclosure and governed by `bits`.
+    """
+
+    payoff: str
+    start: int
+    tilt: Fraction
+    nodes: int
+    kept: int
+    aim_digits: int
+    bits: int
+    aliased: Decimal
+    dropped: Decimal
+
+
+class Route(Protocol):
+    """A way to enclose delta(epsilon) and P(S >= h t)."""
+
+    def delta(self, epsilon: Fraction, digits: int) -> arb:
+        """An enclosure of delta(epsilon), aimed at `digits` correct digits."""
+
+    def tails(self, steps: list[int], digits: int) -> list[arb]:
+        """Enclosures of P(S >= h t), aimed at `digits` correct digits of the smaller of it and its complement."""
+
+
+class PublishedRoute:
+    """The published method; its accuracy is decided by its plan, whose lattice of X = S / h is the engine's."""
+
+    def __init__(self, plan: reference.ReferencePlan) -> None:
+        self._plan = plan
+
+    def delta(self, epsilon: Fraction, digits: int) -> arb:
+        """delta(epsilon) within the tolerance times 1 + e^epsilon."""
+        return reference.delta(self._plan, epsilon)
+
+    def tails(self, steps: list[int], digits: int) -> list[arb]:
+        """P(S >= h t) for each t within the tolerance."""
+        return [reference.tail(self._plan, (t - 1) / self._plan.L) for t in steps]
+
+
+@dataclass
+class EngineRoute:
+    """The engine in balls, on its natural rungs, or on others with other N than the evaluations to be checked."""
+
+    lattice: Lattice
+    checked: tuple[Evaluation, ...] | None = None
+    made: dict[tuple[Payoff, Threshold], Evaluation] = field(default_factory=dict)
+    _contours: dict[tuple[Rung, int], BallContour] = field(default_factory=dict)
+
+    def delta(self, epsilon: Fraction, digits: int) -> arb:
+        """delta(epsilon); it or its complement has at least `digits` correct digits."""
+        size = abs(epsilon)
+        payoff = delta_payoff(self.lattice, size)
+        direct = self._enclose(payoff, delta_threshold(self.lattice, size), digits)
+        with precision(bits_of(digits)):
+            value = direct if payoff is Payoff.DELTA else 1 - direct
+            return value if epsilon >= 0 else -ball(epsilon).expm1() + ball(epsilon).exp() * value
+
+    def tails(self, steps: list[int], digits: int) -> list[arb]:
+        """P(S >= h t) with at least `digits` correct digits of the smaller of it and its complement."""
+        found = [self._enclose(Payoff.TAIL, tail_threshold(t if t > 0 else 1 - t), digits) for t in steps]
+        with precision(bits_of(digits)):
+            return [value if t > 0 else 1 - value for t, value in zip(steps, found, strict=True)]
+
+    def _enclose(self, payoff: Payoff, threshold: Threshold, digits: int) -> arb:
+        where = self._rung(payoff, threshold)
+        taken = {e.nodes for e in self.checked or ()}
+        level = digits + _SPARE
+        for _ in range(_ATTEMPTS):
+            contour = self._contour(where, level)
+            found = contour.evaluate([threshold])[0]
+            correct = _accuracy(found.value)
+            if correct > digits and contour.plan.nodes not in taken:
+                self.made[payoff, threshold] = _evaluation(contour, threshold, level, found)
+                return found.value
+            level += max(_SPARE, digits + 2 - correct)
+        raise AccuracyError(f"{digits} digits were not reached in {_ATTEMPTS} attempts. Ask for fewer digits.")
+
+    def _rung(self, payoff: Payoff, threshold: Threshold) -> Rung:
+        index = rung_index(self.lattice, payoff, float(threshold.steps * self.lattice.step))
+        natural = rung(self.lattice, payoff, index)
+        if self.checked is None:
+            return natural
+        taken = {natural.tilt} | {e.tilt for e in self.checked}
+        near = [rung(self.lattice, payoff, index + i) for i in (1, -1, 2, -2) if index + i >= 0]
+        between = [replace(natural, tilt=short(float(natural.tilt) * (1 - 0.5**i))) for i in range(2, 16)]
+        others = [where for where in near + between if where.tilt not in taken]
+        if not others:
+            raise AccuracyError("no tilt is left that the certificate does not name")
+        return others[0]
+
+    def _contour(self, where: Rung, level: int) -> BallContour:
+        if (where, level) not in self._contours:
+            plan = make_plan(self.lattice, where, log_expected(self.lattice, where) - level * math.log(10))
+            if len(plan.kept) > BALL_NODE_LIMIT:
+                raise AccuracyError(f"{len(plan.kept):,} nodes would have to be evaluated. Ask for fewer digits.")
+            self._contours[where, level] = BallContour(plan, bits_of(level) + len(plan.kept).bit_length())
+        return self._contours[where, level]
+
+
+def _evaluation(contour: BallContour, threshold: Threshold, level: int, found: BallSum) -> Evaluation:
+    plan = contour.plan
+    with precision(64):
+        errors = [_four_digits(e / found.value) for e in (found.aliased, found.dropped)]
+    kept = len(plan.kept)
+    return Evaluation(
+        plan.payoff.value, threshold.steps, plan.tilt, plan.nodes, kept, level, contour.bits, errors[0], errors[1]
+    )
+
+
+def _four_digits(value: arb) -> Decimal:
+    """Rounded up, and up to 1E-100000 where it is below that."""
+    if value < arb(10) ** -LARGEST_EXPONENT:
+        return Decimal(f"1E-{LARGEST_EXPONENT}")
+    exact = fraction(value.upper())
+    return Context(prec=4, rounding=ROUND_CEILING).divide(Decimal(exact.numerator), Decimal(exact.denominator))
+
+
+def beta(route: Route, lattice: Lattice, alpha: Fraction, digits: int) -> arb:
+    """beta(alpha) from the lines through the vertices around alpha (Theorem 6 of docs/theory/engine.md)."""
+    return beta_from_tails(Contours(lattice), alpha, lambda steps: route.tails(steps, digits), digits)
+
+
+class Comparison(NamedTuple):
+    """Where a route proves the exact answer to be, and to how many digits it knows what it compared.
+
+    `position` is 0 between the ends of a claim, -1 below them, 1 above them, None where the route cannot tell.
+    """
+
+    position: int | None
+    digits: int
+
+
+def compare(
+    route: Route, lattice: Lattice, given: str, value: Fraction, ends: tuple[Decimal, Decimal], digits: int
+) -> Comparison:
+    """A claim against what a route finds with so many working digits."""
+    lower, upper = map(Fraction, ends)
+    if given == "delta":  # delta falls with epsilon: the claim is delta(upper) <= delta <= delta(lower)
+        least, most = route.delta(upper, digits), route.delta(lower, digits)
+        with precision(bits_of(digits)):
+            exact = ball(value)
+            inside, below, above = least <= exact and most >= exact, most < exact, least > exact
+    else:
+        least = most = route.delta(value, digits) if given == "epsilon" else beta(route, lattice, value, digits)
+        with precision(bits_of(digits)):
+            bottom, top = ball(lower), ball(upper)
+            inside, below, above = least >= bottom and most <= top, most < bottom, least > top
+    position = 0 if inside else -1 if below else 1 if above else None
+    return Comparison(position, min(_accuracy(least), _accuracy(most)))
+
+
+def prove(
+    composition: Composition, given: str, value: Fraction, digits: int, ends: tuple[Decimal, Decimal] | None = None
+) -> tuple[Decimal, Decimal, tuple[Evaluation, ...]]:
+    """The enclosure of an answer and the sums that prove it. For epsilon the ends are searched for unless given."""
+    lattice = lattice_of(composition)
+    if given == "delta" and ends is None:
+        ends = composition.epsilon_bounds(value, digits=digits)
+    working = digits + _SPARE
+    for _ in range(_ATTEMPTS):
+        route = EngineRoute(lattice)
+        if ends is not None:
+            if compare(route, lattice, given, value, ends, working).position == 0:
+                return *ends, tuple(route.made.values())
+        else:
+            found = route.delta(value, working) if given == "epsilon" else beta(route, lattice, value, working)
+            if _accuracy(found) > digits:
+                return *_written(found, digits), tuple(route.made.values())
+        working += max(_SPARE, digits // 2)
+    raise AccuracyError(f"{digits} digits were not reached in {_ATTEMPTS} attempts. Ask for fewer digits.")
+
+
+def _accuracy(value: arb) -> int:
+    """Correct decimal digits, rounded down (0 unless the ball is positive)."""
+    return int(value.rel_accuracy_bits() / math.log2(10)) if value > 0 else 0
+
+
+def _written(value: arb, digits: int) -> tuple[Decimal, Decimal]:
+    with precision(64):
+        if value < arb(10) ** -LARGEST_EXPONENT:
+            raise InvalidInputError(
+                f"The answer is below 1E-{LARGEST_EXPONENT}, too small to be written down. Ask nearer to the bulk."
+            )
+    return decimals(value, digits)
+
+
+def lattice_of(composition: Composition) -> Lattice:
+    """The lattice of a composition's loss, refused where its step is too small for any sum on it to be planned."""
+    lattice = Lattice(tuple(Group(m.sigma2, m.sensitivity, n) for m, n in composition.discrete_gaussians.items()))
+    if lattice.step < _SMALLEST_STEP:
+        raise LatticeTooFineError(
+            "The losses of this composition have no common step above 1e-100. Round the noise to fewer digits."
+        )
+    return lattice

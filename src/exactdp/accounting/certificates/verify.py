@@ -1,0 +1,176 @@
+"""Verification of a certificate by other routes: another tilt, another N, a higher precision, the published method."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+
+import exactdp
+from exactdp.accounting.certificates.certificate import Certificate
+from exactdp.accounting.certificates.routes import (
+    QUANTITY,
+    EngineRoute,
+    PublishedRoute,
+    compare,
+    lattice_of,
+    prove,
+)
+from exactdp.engine.published import method as reference
+from exactdp.errors import ExactDPError
+from exactdp.notebooks import repr_html
+from exactdp.numbers import LARGEST_EPSILON, shown
+
+REFERENCE_COST = 2e6
+"""Up to this estimate `verify` also runs the published method (about four seconds; long numbers are charged for)."""
+_FEWEST = 3  # digits to which agreement with the published method means something
+_EXTRA = (
+    20,
+    50,
+    110,
+)  # digits by which a recomputation is more accurate than the claim: the next where one cannot decide
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: whether it passed (None: not made), what was found, and how long it took."""
+
+    name: str
+    passed: bool | None
+    note: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Whether a certificate's claims hold, why in one line, and what was checked. True as a condition if they hold."""
+
+    _repr_html_ = repr_html
+
+    holds: bool
+    reason: str
+    checks: tuple[Check, ...]
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+
+def verify(certificate: Certificate | str | os.PathLike[str]) -> Verification:
+    """Check a certificate, or the file that holds one: hash, form, another tilt, plan, published method.
+
+    Guarantee: holds only if the claim was proved again with another tilt, another N and a higher precision. A malformed
+    file raises InvalidInputError; a claim that cannot be recomputed does not hold, and the reason says why.
+
+    >>> from exactdp import DiscreteGaussian, certify
+    >>> verify(certify(10 * DiscreteGaussian(1), epsilon=30, digits=12)).holds
+    True
+    """
+    record = certificate if isinstance(certificate, Certificate) else Certificate.load(certificate)
+    checks: list[Check] = []
+    for name, check in _CHECKS.items():
+        started = time.perf_counter()
+        try:
+            passed, note = check(record)
+        except (ExactDPError, ArithmeticError) as error:
+            passed, note = False, f"this could not be recomputed: {error}"
+        checks.append(Check(name, passed, " ".join(note.split()), time.perf_counter() - started))
+        if passed is False:
+            return Verification(False, f"Does not hold: {record.claim}: {checks[-1].note}", tuple(checks))
+    notes = "; ".join(c.note for c in checks if c.name in ("another tilt", "published method"))
+    return Verification(True, f"Holds: {record.claim}, {record.digits} digits; {notes}", tuple(checks))
+
+
+def _check_hash(record: Certificate) -> tuple[bool, str]:
+    if record.digest() != record.sha256:
+        return False, "the SHA-256 is not that of the content, so the record was altered after it was written"
+    return True, "SHA-256 matches"
+
+
+def _check_form(record: Certificate) -> tuple[bool, str]:
+    lower, upper = Fraction(record.lower), Fraction(record.upper)
+    if lower > upper:
+        return False, "the lower end of the enclosure is above its upper end"
+    if record.given == "delta" and max(abs(lower), abs(upper)) > LARGEST_EPSILON:
+        return False, f"the claimed epsilon is above {LARGEST_EPSILON:,} in size"
+    if (upper - lower) * 10**record.digits >= min(abs(lower), abs(upper)):
+        return False, f"the enclosure is too wide for the {record.digits} digits that are promised"
+    return True, f"the enclosure has {record.digits} digits"
+
+
+def _check_again(record: Certificate) -> tuple[bool, str]:
+    lattice = lattice_of(record.composition)
+    for extra in _EXTRA:
+        route = EngineRoute(lattice, record.plan)
+        position = compare(route, lattice, record.given, record.value, record.ends, record.digits + extra).position
+        if position is not None:
+            named = dict.fromkeys(f"{float(e.tilt):.6g} (N = {e.nodes}, {e.bits} bits)" for e in route.made.values())
+            made = f"recomputed with tilt {', '.join(list(named)[:2])}" + (", ..." if len(named) > 2 else "")
+            return position == 0, f"{_missed(record, position)}{made}"
+    return False, f"{record.digits + _EXTRA[-1]} digits do not decide whether the exact value is inside the enclosure"
+
+
+def _check_plan(record: Certificate) -> tuple[bool, str]:
+    ends = (record.lower, record.upper) if record.given == "delta" else None
+    plan = prove(record.composition, record.given, record.value, record.digits, ends)[2]
+    versions = f"exactdp {exactdp.__version__}, recorded by {record.libraries['exactdp']}"
+    if len(plan) != len(record.plan):
+        return False, f"the recorded plan has {len(record.plan)} sums where {len(plan)} are made ({versions})"
+    for number, (mine, recorded) in enumerate(zip(plan, record.plan, strict=True), 1):
+        for name, own in asdict(mine).items():
+            if str(own) != str(getattr(recorded, name)):
+                return False, f"{name} of sum {number} is {own}, not {shown(getattr(recorded, name))} ({versions})"
+    return True, f"the plan of {len(plan)} sums is as recorded"
+
+
+def _check_reference(record: Certificate) -> tuple[bool | None, str]:
+    """The published method with as many digits as are affordable: its enclosure must not miss the claim."""
+    mechanisms, depth = record.composition.discrete_gaussians, _depth(record)
+    for digits in sorted({record.digits + 3, min(15, record.digits), 5}, reverse=True):
+        tolerance = Fraction(1, 10 ** (digits + depth))
+        cost = reference.estimated_cost(mechanisms, tolerance) * (1 + (digits + depth) / 100) ** 1.5
+        if cost <= REFERENCE_COST:
+            break
+    else:
+        return None, f"the published method was not run (estimated cost {cost:.0e}, limit {REFERENCE_COST:.0e})"
+    try:
+        route = PublishedRoute(reference.make_reference_plan(mechanisms, tolerance))
+        lattice = lattice_of(record.composition)
+        found = compare(route, lattice, record.given, record.value, record.ends, digits + depth)
+    except ExactDPError as error:
+        return None, f"the published method was not run ({error})"
+    if found.position:
+        return False, f"{_missed(record, found.position)}by the published method"
+    if found.digits < _FEWEST:
+        return None, "the published method was too coarse to say anything"
+    return True, f"the published method agrees to {min(found.digits, record.digits)} digits"
+
+
+def _missed(record: Certificate, position: int) -> str:
+    """How the exact value misses the claim; nothing if it does not."""
+    ends = {0: "", -1: f"below the lower end {shown(record.lower)}", 1: f"above the upper end {shown(record.upper)}"}
+    return f"{QUANTITY[record.given]} is {ends[position]}, " if position else ""
+
+
+_CHECKS: dict[str, Callable[[Certificate], tuple[bool | None, str]]] = {
+    "hash": _check_hash,
+    "form": _check_form,
+    "another tilt": _check_again,
+    "plan": _check_plan,
+    "published method": _check_reference,
+}
+
+
+def _depth(record: Certificate) -> int:
+    """Decimal digits between 1 and an absolute error that is small against the claim. Heuristic: affects width only."""
+    if record.given == "alpha":
+        return max(0, -record.lower.adjusted()) + math.ceil(-_log10(record.value)) + 2
+    epsilon = record.value if record.given == "epsilon" else Fraction(record.upper)
+    small = -record.lower.adjusted() if record.given == "epsilon" else math.ceil(-_log10(record.value))
+    return max(0, small) + max(0, math.ceil(epsilon / 2)) + 2
+
+
+def _log10(value: Fraction) -> float:
+    return (math.log(value.numerator) - math.log(value.denominator)) / math.log(10)

@@ -1,0 +1,174 @@
+"""Enclosures of any number of digits: delta, epsilon and beta as pairs of decimals, rounded outward.
+
+Same plans as float64, evaluated in ball arithmetic; the working digits are raised until the promise holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+from flint import arb
+
+from exactdp.accounting.epsilon_search import epsilon_bracket
+from exactdp.accounting.tradeoff_vertices import beta_bracket, find_edge, polygon_bounds, surrounding_vertices
+from exactdp.balls import ball, bits_of, decimals, fraction, precision
+from exactdp.engine.lattice.contours import ACCURACY, BALL_NODE_LIMIT, RESORT_DIGITS, RESORT_WORK, Contours
+from exactdp.engine.lattice.tilts import delta_payoff
+from exactdp.engine.payoff import Payoff, delta_threshold, tail_threshold
+from exactdp.errors import AccuracyError, LatticeTooFineError
+from exactdp.numbers import log_rational
+
+_SPARE = 6  # working digits beyond those promised
+
+_ATTEMPTS = 12
+_SMALLEST_NORMAL = 2.0**-1022
+
+
+def delta_decimals(contours: Contours, epsilon: Fraction | float, digits: int) -> tuple[Decimal, Decimal]:
+    """delta(epsilon) between two decimals less than 10^-digits apart in relative terms."""
+    if isinstance(epsilon, float):  # an infinity
+        exact = Decimal(0 if epsilon > 0 else 1)
+        return exact, exact
+    value = _raised(lambda working: delta_and_rest(contours, epsilon, working)[0], digits)
+    return decimals(value, digits)
+
+
+def delta_and_rest(contours: Contours, epsilon: Fraction, digits: int) -> tuple[arb, arb]:
+    """Enclosures of delta(epsilon) and 1 - delta(epsilon), the smaller of them with at least `digits` digits."""
+    size = abs(epsilon)
+    payoff = delta_payoff(contours.lattice, size)
+    direct = contours.enclose(payoff, [delta_threshold(contours.lattice, size)], digits)[0].value
+    with precision(bits_of(digits)):
+        delta, rest = (direct, 1 - direct) if payoff is Payoff.DELTA else (1 - direct, direct)
+        if epsilon < 0:
+            shrink = ball(epsilon).exp()
+            delta, rest = -ball(epsilon).expm1() + shrink * delta, shrink * rest
+        return delta, rest
+
+
+def epsilon_decimals(contours: Contours, delta: Fraction, digits: int) -> tuple[Decimal, Decimal]:
+    """epsilon(delta) between two decimals less than 10^-digits apart in relative terms.
+
+    Guarantee: delta(upper) <= delta <= delta(lower) by enclosures at exactly these decimals.
+    """
+    if delta == 0 or delta >= 1:
+        exact = Decimal("Infinity" if delta == 0 else "-Infinity")
+        return exact, exact
+    low, high = epsilon_bracket(contours, delta)
+    estimate = Fraction(low) + (Fraction(high) - Fraction(low)) / 2
+    context = Context(prec=digits + _SPARE)
+    working = digits + 2 * _SPARE
+    if estimate:  # near epsilon = 0 the digits of delta that matter start later
+        working += max(0, -math.floor(log_rational(abs(estimate)) / math.log(10)))
+    for _ in range(_ATTEMPTS):
+        moved = _newton_step(contours, delta, estimate, working)
+        done = abs(moved - estimate) <= abs(moved) * Fraction(1, 10 ** (digits + 3))
+        estimate = moved
+        if done:
+            break
+    step = abs(estimate) * Fraction(1, 10 ** (digits + 1))
+    for _ in range(_ATTEMPTS):
+        lower = _to_decimal(estimate - step, context, ROUND_FLOOR)
+        upper = _to_decimal(estimate + step, context, ROUND_CEILING)
+        below = delta_and_rest(contours, Fraction(lower), working)[0]
+        above = delta_and_rest(contours, Fraction(upper), working)[0]
+        with precision(bits_of(working)):
+            if below >= ball(delta) and above <= ball(delta):
+                return lower, upper
+        step *= 2
+        working += _SPARE
+        if step * 2 > abs(estimate) * Fraction(1, 10**digits):
+            step = abs(estimate) * Fraction(1, 10 ** (digits + 1))
+    raise AccuracyError(f"{digits} digits of epsilon were not reached. Ask for fewer digits.")
+
+
+def _newton_step(contours: Contours, delta: Fraction, epsilon: Fraction, digits: int) -> Fraction:
+    """One step of Newton's method on delta(epsilon) = delta. Heuristic: the ends are proved afterwards."""
+    size = abs(epsilon)
+    payoff = delta_payoff(contours.lattice, size)
+    found = contours.enclose(payoff, [delta_threshold(contours.lattice, size)], digits)[0]
+    with precision(bits_of(digits)):
+        value = found.value if payoff is Payoff.DELTA else 1 - found.value
+        slope = found.slope
+        if epsilon < 0:
+            shrink = ball(epsilon).exp()
+            value, slope = -ball(epsilon).expm1() + shrink * value, shrink * (1 - value - slope)
+        step = ((value - ball(delta)) / slope).mid()
+        return epsilon + fraction(step)
+
+
+def beta_floats(contours: Contours, alpha: Fraction) -> tuple[float, float]:
+    """beta(alpha) between two doubles for 0 < alpha < 1: float64, and balls where float64 alone would be too wide."""
+    lower, upper = beta_bracket(contours, alpha)
+    if upper - lower <= 0.95 * ACCURACY * upper or upper < _SMALLEST_NORMAL:
+        return lower, upper
+    try:
+        limit = RESORT_WORK // len(contours.lattice.groups)
+        value = _raised(lambda working: _beta_ball(contours, alpha, working, limit), RESORT_DIGITS)
+    except (AccuracyError, LatticeTooFineError):
+        return lower, upper
+    with precision(bits_of(RESORT_DIGITS)):
+        low, high = float(value.lower()), float(value.upper())
+    return max(lower, math.nextafter(low, 0.0)), min(upper, math.nextafter(high, 1.0))
+
+
+def beta_decimals(contours: Contours, alpha: Fraction, digits: int) -> tuple[Decimal, Decimal]:
+    """beta(alpha) between two decimals less than 10^-digits apart in relative terms."""
+    if alpha in (0, 1):
+        return Decimal(int(1 - alpha)), Decimal(int(1 - alpha))
+    return decimals(_raised(lambda working: _beta_ball(contours, alpha, working), digits), digits)
+
+
+def _beta_ball(contours: Contours, alpha: Fraction, digits: int, node_limit: int = BALL_NODE_LIMIT) -> arb:
+    return beta_from_tails(contours, alpha, lambda steps: _tail_balls(contours, steps, digits, node_limit), digits)
+
+
+def beta_from_tails(
+    contours: Contours, alpha: Fraction, tails_at: Callable[[list[int]], list[arb]], digits: int
+) -> arb:
+    """beta(alpha) from the lines through the vertices around alpha (Theorem 6), with tails from any source.
+
+    The contours only say where to look first.
+    """
+    lattice, near = contours.lattice, find_edge(contours, alpha)
+    with precision(bits_of(digits)):
+        exact = ball(alpha)
+        tails = surrounding_vertices(near, tails_at, lambda tail: tail >= exact, lambda tail: tail <= exact)
+        betas = dict(zip(tails, tails_at([lattice.spread_steps + 1 - t for t in tails]), strict=True))
+
+        def line(vertex: int, edge: int) -> tuple[arb, arb]:
+            slope = ball(lattice.step * edge - lattice.spread / 2).exp()
+            value = betas[vertex] + slope * (tails[vertex] - exact)
+            return value.lower(), value.upper()
+
+        lower, upper = polygon_bounds(list(tails), line)
+        return lower.union(upper)
+
+
+def _tail_balls(contours: Contours, steps: list[int], digits: int, node_limit: int) -> list[arb]:
+    """P(S >= h t), at t <= 0 as 1 minus the mirrored tail."""
+    thresholds = [tail_threshold(t if t > 0 else 1 - t) for t in steps]
+    found = contours.enclose(Payoff.TAIL, thresholds, digits, node_limit)
+    with precision(bits_of(digits)):
+        return [f.value if t > 0 else 1 - f.value for t, f in zip(steps, found, strict=True)]
+
+
+def _raised(compute: Callable[[int], arb], digits: int) -> arb:
+    """`compute` with more and more working digits until its enclosure keeps the promise."""
+    working = digits + 1
+    for _ in range(_ATTEMPTS):
+        value = compute(working)
+        bits = value.rel_accuracy_bits() if value > 0 else 0
+        if bits > (digits + 1) * math.log2(10):
+            return value
+        working += max(_SPARE, math.ceil(digits + 1 - bits / math.log2(10)))
+    raise AccuracyError(f"{digits} digits were not reached in {_ATTEMPTS} attempts. Ask for fewer digits.")
+
+
+def _to_decimal(value: Fraction, context: Context, rounding: str) -> Decimal:
+    context = context.copy()
+    context.rounding = rounding
+    return context.divide(Decimal(value.numerator), Decimal(value.denominator))

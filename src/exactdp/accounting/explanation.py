@@ -1,0 +1,159 @@
+"""The account of one answer: which method gave it, what was evaluated, and what each error term is worth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from exactdp.accounting.privacy_profile import profile
+from exactdp.engine.lattice.contours import Contours
+from exactdp.engine.lattice.tilts import delta_payoff
+from exactdp.engine.line.methods import Used
+from exactdp.engine.payoff import Payoff, delta_threshold
+from exactdp.notebooks import repr_html
+
+WIDE = 1e-6
+"""From this relative width on, an answer comes with a plain statement that it is wide."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """How delta(epsilon) was computed. Error terms are relative to the sum that was evaluated; `kept` counts its terms."""
+
+    _repr_html_ = repr_html
+
+    epsilon: Fraction
+    mechanisms: int
+    groups: int
+    method: str
+    quantity: str
+    kept: int
+    log_lower: float
+    log_upper: float
+    arithmetic: str
+    rows: tuple[tuple[str, str], ...]
+    """What the method has to say about itself: names and texts."""
+    step: Fraction | None = None
+    nodes: int = 0
+    aliased: float = 0.0
+    dropped: float = 0.0
+    rounding: float = 0.0
+
+    @property
+    def relative_width(self) -> float:
+        """upper / lower - 1."""
+        return math.expm1(min(self.log_upper - self.log_lower, 700.0)) if self.log_upper > -math.inf else 0.0
+
+    @property
+    def statement(self) -> str:
+        """One plain sentence: what the bounds are worth."""
+        if self.relative_width <= WIDE:
+            return "The bounds are proved and narrow."
+        return (
+            f"The bounds are proved but wide (relative width {self.relative_width:.1e}): more accuracy was out of reach "
+            "within the work limit; raise it with within(max_nodes=...) or within(max_seconds=...)."
+        )
+
+    def items(self) -> list[tuple[str, str]]:
+        """Names and texts of everything there is to say."""
+        return [
+            ("mechanisms", f"{self.mechanisms} in {self.groups} groups"),
+            ("method", self.method),
+            ("summed", self.quantity),
+            *self.rows,
+            ("arithmetic", self.arithmetic),
+            ("delta at least", power_of_ten(self.log_lower)),
+            ("delta at most", power_of_ten(self.log_upper)),
+            ("relative width", f"{self.relative_width:.1e}"),
+            ("in short", self.statement),
+        ]
+
+    def __str__(self) -> str:
+        rows = self.items()
+        width = max(len(name) for name, _ in rows)
+        lines = [f"delta({_short(self.epsilon)})"] + [f"  {name:<{width}}  {text}" for name, text in rows]
+        return "\n".join(lines)
+
+
+def explain_on_lattice(contours: Contours, epsilon: Fraction) -> Explanation:
+    """The account of delta(epsilon) by the sieve on the loss's own lattice."""
+    lattice = contours.lattice
+    size = abs(epsilon)
+    payoff = delta_payoff(lattice, size)
+    threshold = delta_threshold(lattice, size)
+    contour = contours.contour(payoff, contours.rung_of(payoff, threshold))
+    sums = contour.evaluate([threshold])
+    value = float(sums.value[0])
+    found = profile(contours, [epsilon]).delta
+    plan = contour.plan
+    arithmetic = "float64"
+    if contours.resorts(sums)[0]:
+        clumps = contours.clumps
+        means = "balls" if clumps is None else f"a sum over the noise of sigma2 = {clumps[0].one.sigma2}, or balls"
+        arithmetic = f"float64; its bounds (the errors above) were too wide, so then by {means}"
+    aliased, dropped, rounding = (float(part[0]) / value for part in (sums.aliased, sums.dropped, sums.rounding))
+    rows = (
+        ("lattice step h", f"{_short(lattice.step)} = {float(lattice.step):.6g}"),
+        ("R = 2 rho", f"{_short(lattice.spread)} = {float(lattice.spread):.10g}"),
+        ("tilt", f"{float(plan.tilt):.8g}"),
+        ("period N", f"{plan.nodes:,} nodes"),
+        ("nodes kept", f"{len(plan.kept):,} of {plan.nodes // 2 + 1:,} (one of each conjugate pair)"),
+        ("aliasing", f"{aliased:.1e}"),
+        ("dropped nodes", f"{dropped:.1e}"),
+        ("rounding", f"{rounding:.1e}"),
+    )
+    return Explanation(
+        epsilon=epsilon,
+        mechanisms=sum(g.count for g in lattice.groups),
+        groups=len(lattice.groups),
+        method="sieve on the lattice of the loss",
+        quantity=quantity(payoff, epsilon),
+        kept=len(plan.kept),
+        log_lower=float(found.log_lower()[0]),
+        log_upper=float(found.log_upper()[0]),
+        arithmetic=arithmetic,
+        rows=rows,
+        step=lattice.step,
+        nodes=plan.nodes,
+        aliased=aliased,
+        dropped=dropped,
+        rounding=rounding,
+    )
+
+
+def explain_used(
+    used: Used, epsilon: Fraction, counts: tuple[int, int], log_bounds: tuple[float, float]
+) -> Explanation:
+    """The account of delta(epsilon) by any other method; `counts` are mechanisms and groups."""
+    return Explanation(
+        epsilon=epsilon,
+        mechanisms=counts[0],
+        groups=counts[1],
+        method=used.method,
+        quantity=quantity(used.payoff, epsilon),
+        kept=used.terms,
+        log_lower=log_bounds[0],
+        log_upper=log_bounds[1],
+        arithmetic="float64",
+        rows=used.rows,
+    )
+
+
+def quantity(payoff: Payoff, epsilon: Fraction) -> str:
+    """What was summed, in words."""
+    return ("delta" if payoff is Payoff.DELTA else "1 - delta") + ("" if epsilon >= 0 else " at -epsilon")
+
+
+def _short(value: Fraction) -> str:
+    text = str(value)
+    return text if len(text) <= 40 else f"{float(value):.17g} (exactly a fraction of {len(text)} characters)"
+
+
+def power_of_ten(log: float) -> str:
+    """exp(log) with its decimal exponent, also below the double range."""
+    if not math.isfinite(log):
+        return "0"
+    exponent = math.floor(log / math.log(10))
+    mantissa = math.exp(log - exponent * math.log(10))
+    return f"{mantissa:.14f}e{exponent:+d}"

@@ -1,0 +1,102 @@
+"""Who answers for a composition: the sieve on the loss's own lattice where it has a usable one, any other method otherwise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TypeVar
+
+from exactdp.accounting.answers import Answers
+from exactdp.accounting.cross_check import CrossCheck
+from exactdp.accounting.directions import Anyhow
+from exactdp.accounting.enclosures import beta_floats
+from exactdp.accounting.epsilon_search import epsilon_bracket
+from exactdp.accounting.explanation import Explanation, explain_on_lattice
+from exactdp.accounting.privacy_profile import profile
+from exactdp.accounting.tradeoff_curve import TradeOffCurve
+from exactdp.accounting.tradeoff_vertices import tradeoff_curve
+from exactdp.brackets import Point
+from exactdp.engine.effort import Effort
+from exactdp.engine.lattice.contours import Contours
+from exactdp.engine.lattice.lattice import Group, Lattice
+from exactdp.engine.line.total_loss import Part, TotalLoss
+from exactdp.engine.sieve.phases import LARGEST_NODES
+from exactdp.errors import LatticeTooFineError
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.mechanisms.mechanism import Mechanism
+
+LARGEST_STRIDE = 2_000_000
+"""Windows that the sieve would have to walk for one contour; beyond it other methods are faster."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class OnLattice(Answers):
+    """The sieve; where the lattice turns out to be too fine for it, the other methods."""
+
+    lattice: Lattice
+    otherwise: Answers
+    effort: Effort
+
+    @cached_property
+    def _own(self) -> Contours:
+        return Contours(self.lattice, effort=self.effort)
+
+    lost = property(lambda _: (0.0, 0.0))
+    log_lost = property(lambda _: -math.inf)
+    greatest_loss = property(lambda _: (math.inf, math.inf))
+    beta_at_zero = property(lambda _: (1.0, 1.0))
+
+    def _or_else(self, by_sieve: Callable[[Contours], _T], otherwise: Callable[[Answers], _T]) -> _T:
+        try:
+            return by_sieve(self._own)
+        except LatticeTooFineError:
+            return otherwise(self.otherwise)
+
+    def contours(self) -> Contours:
+        """The contours of the lattice."""
+        return self._own
+
+    def point(self, epsilons: list[Fraction], resort: bool = True, balls: bool = True) -> Point:
+        """delta and 1 - delta at each epsilon."""
+        return self._or_else(lambda c: profile(c, epsilons, resort, balls), lambda a: a.point(epsilons))
+
+    def epsilon_bracket(self, delta: Fraction) -> tuple[float, float]:
+        """Bounds of epsilon(delta)."""
+        return self._or_else(lambda c: epsilon_bracket(c, delta), lambda a: a.epsilon_bracket(delta))
+
+    def beta_bracket(self, alpha: Fraction) -> tuple[float, float]:
+        """Bounds of beta(alpha)."""
+        return self._or_else(lambda c: beta_floats(c, alpha), lambda a: a.beta_bracket(alpha))
+
+    def curve(self, num: int) -> TradeOffCurve:
+        """Vertices of the trade-off curve."""
+        return self._or_else(lambda c: tradeoff_curve(c, num), lambda a: a.curve(num))
+
+    def cross_check(self, epsilon: Fraction) -> CrossCheck:
+        """The sieve and all others."""
+        return self.otherwise.cross_check(epsilon)
+
+    def explain(self, epsilon: Fraction) -> Explanation:
+        """The account of the sieve."""
+        return self._or_else(lambda c: explain_on_lattice(c, epsilon), lambda a: a.explain(epsilon))
+
+
+def answers_for(mechanisms: Mapping[Mechanism, int], effort: Effort) -> Answers:
+    """The planner's first decision: the sieve for discrete Gaussians whose lattice is not too fine, other methods otherwise."""
+    total = TotalLoss(tuple(Part(m.loss(), n) for m, n in mechanisms.items()))
+    groups = [Group(m.sigma2, m.sensitivity, n) for m, n in mechanisms.items() if isinstance(m, DiscreteGaussian)]
+    if len(groups) < len(mechanisms):
+        return Anyhow(total, effort)
+    lattice = Lattice(tuple(groups))
+    otherwise = Anyhow(total, effort, lattice)
+    return OnLattice(lattice, otherwise, effort) if sieve_suits(lattice) else otherwise
+
+
+def sieve_suits(lattice: Lattice) -> bool:
+    """Whether the sieve is expected to be the fastest method. Heuristic: affects speed and accuracy only."""
+    return min(lattice.strides) <= LARGEST_STRIDE and math.sqrt(lattice.r) <= LARGEST_NODES * lattice.h

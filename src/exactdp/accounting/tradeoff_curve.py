@@ -1,0 +1,42 @@
+"""Points of a trade-off curve, and the convex hull that makes them one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from exactdp.doubles import Floats
+from exactdp.notebooks import repr_html
+
+
+@dataclass(frozen=True)
+class TradeOffCurve:
+    """Points of a trade-off curve, alpha ascending from 0 to 1, beta descending from 1 to 0, convex.
+
+    For plotting: the points are on or below the exact curve, but a line between two of them may lie above it where the curve
+    bends. `beta_bounds` is certified at every alpha.
+    """
+
+    _repr_html_ = repr_html
+
+    alpha: Floats
+    beta: Floats
+
+
+def lower_hull(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The lower convex envelope of points sorted by abscissa (monotone chain, exact orientation tests)."""
+    hull: list[tuple[float, float]] = []
+    for x, y in points:
+        while len(hull) >= 2 and not _turns_left(hull[-2], hull[-1], (x, y)):
+            hull.pop()
+        if hull and hull[-1][0] == x:
+            if y < hull[-1][1]:
+                hull[-1] = (x, y)
+            continue
+        hull.append((x, y))
+    return hull
+
+
+def _turns_left(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    ax, ay, bx, by, cx, cy = map(Fraction, (*a, *b, *c))
+    return (bx - ax) * (cy - by) > (by - ay) * (cx - bx)

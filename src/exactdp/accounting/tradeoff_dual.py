@@ -1,0 +1,228 @@
+"""The trade-off curve from the privacy profile, for any composition.
+
+    beta(alpha) = max over real epsilon of F(epsilon) = 1 - delta(epsilon) - e^epsilon alpha        (Dong, Roth and Su 2022)
+
+Every epsilon gives a proven lower bound. F is concave in e^epsilon, so values at a few points also bound it from above: between
+two points it is below the chords of the neighbouring points, extended (docs/theory/any-composition.md, Theorem 15).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from exactdp.accounting.tradeoff_curve import TradeOffCurve, lower_hull
+from exactdp.brackets import Point
+from exactdp.doubles import Floats
+from exactdp.numbers import log_rational
+
+_SLACK = 2.0**-46
+_TINY = 1e-322
+_BISECTIONS = 200
+_CLOSEST, _NEAR = 1e-7, 5  # F is first looked at 1e-7 times 1, 4, ..., 256 away from its estimated top
+_FARTHEST = 150.0
+_ROUNDS = 120
+_GOOD_ENOUGH = 1e-11
+
+PointAt = Callable[[list[Fraction]], Point]
+
+
+def beta_from_profile(
+    point_at: PointAt, alpha: Fraction, start: float, scale: float, at_zero: tuple[float, float] = (1.0, 1.0)
+) -> tuple[float, float]:
+    """Bounds of the trade-off curve at alpha, 0 < alpha < 1, searched from epsilon = start in steps of `scale`.
+
+    `point_at` gives the profile at one or more epsilons, each a single answer (the worst over directions or pairs); `at_zero` are
+    bounds of beta(0). The curve is symmetric, so it is 0 from alpha = beta(0) on.
+    """
+    if alpha >= Fraction(at_zero[1]):
+        return 0.0, 0.0
+    line = _Line(point_at, alpha)
+    best = line.maximum(start, scale)
+    line.scale_at(best)
+    near = [_CLOSEST * 4.0**i for i in range(_NEAR)]
+    cuts = _Cuts(line, best, sorted({best, *(best + d for d in near), *(best - d for d in near)}))
+    highest = math.nextafter(min(float(1 - alpha) * (1 + _SLACK), at_zero[1]), 2.0)
+    distance, lower, upper = near[-1], 0.0, math.inf
+    for _ in range(_ROUNDS):
+        lower, top, where = cuts.bounds()
+        upper = min(upper, top)
+        if math.isfinite(upper) and upper - lower <= _GOOD_ENOUGH * upper:
+            break
+        if where is not None:
+            if not cuts.add(where):
+                break
+        elif distance > _FARTHEST:
+            break
+        else:  # the top may lie outside of what was looked at
+            distance = 4 * distance if distance < 0.3 else distance + max(1.0, distance / 10)
+            cuts.add(best + distance)
+            cuts.add(best - distance)
+    return line.unscaled(lower, up=False), min(line.unscaled(upper, up=True), highest)
+
+
+class _Cuts:
+    """Values of F at some epsilons, as a function of x = e^{epsilon - centre} - 1, in which F is concave."""
+
+    def __init__(self, line: _Line, centre: float, epsilons: list[float]) -> None:
+        self._line, self._centre = line, centre
+        self._epsilons = epsilons
+        lows, highs = line.values([Fraction(e) for e in epsilons])
+        self._known = dict(zip(epsilons, zip(lows.tolist(), highs.tolist(), strict=True), strict=True))
+
+    def add(self, epsilon: float) -> bool:
+        """One more point; False if it is there already."""
+        if epsilon in self._known or not math.isfinite(epsilon):
+            return False
+        lows, highs = self._line.values([Fraction(epsilon)])
+        self._known[epsilon] = float(lows[0]), float(highs[0])
+        self._epsilons = sorted(self._known)
+        return True
+
+    def bounds(self) -> tuple[float, float, float | None]:
+        """The largest lower bound, an upper bound everywhere, and the epsilon at which the upper bound is attained."""
+        lows, highs = (np.array([self._known[e][i] for e in self._epsilons]) for i in (0, 1))
+        x = np.array([math.expm1(e - self._centre) for e in self._epsilons])
+        top, where = concave_upper(x, lows, highs)
+        epsilon = None if where is None or where <= -1 else self._centre + math.log1p(where)
+        return float(lows.max()), top, epsilon
+
+
+class _Line:
+    """F at one alpha."""
+
+    def __init__(self, point_at: PointAt, alpha: Fraction) -> None:
+        self._point_at = point_at
+        self._log_alpha, self._log_other = log_rational(alpha), log_rational(1 - alpha)
+        self._small = alpha <= Fraction(1, 2)
+        self._log_unit = 0.0
+
+    def maximum(self, start: float, scale: float) -> float:
+        """Where F is largest. Heuristic: affects width only.
+
+        F' has the sign of D(epsilon) - e^epsilon alpha, D = -d delta / d epsilon; at negative epsilon that of 1 - alpha - delta
+        - D at -epsilon. Both fall.
+        """
+
+        def rises(e: float) -> bool:
+            point = self._point_at([Fraction(abs(e))])
+            density = float(point.log_density[0])
+            if e >= 0:
+                return density - e - self._log_alpha > 0
+            return bool(np.logaddexp(point.delta.log_upper()[0], density) < self._log_other)
+
+        low, high, step = start, start, scale
+        while not rises(low) and step < 1e9:
+            low, high, step = low - step, low, 2 * step
+        step = scale
+        while rises(high) and step < 1e9:
+            low, high, step = high, high + step, 2 * step
+        for _ in range(_BISECTIONS):
+            middle = (low + high) / 2
+            if high - low <= 1e-13 * (1 + abs(middle)) or middle in (low, high):
+                break
+            low, high = (middle, high) if rises(middle) else (low, middle)
+        return (low + high) / 2
+
+    def scale_at(self, epsilon: float) -> None:
+        """Measure F from now on in units of 1 - delta at this epsilon, so that nothing underflows."""
+        self._log_unit = float(self._point_at([Fraction(epsilon)]).rest.log_upper()[0])
+
+    def values(self, epsilons: list[Fraction]) -> tuple[Floats, Floats]:
+        """Bounds of F in units of e^{log_unit}; for negative epsilon as e^epsilon (1 - alpha - delta(-epsilon)), so that nothing
+        cancels for alpha near 1."""
+        point, unit = self._point_at([abs(e) for e in epsilons]), self._log_unit
+        e = np.array([float(x) for x in epsilons])
+        alpha, other = math.exp(self._log_alpha), math.exp(self._log_other)
+        slack = _SLACK * (2 + np.abs(e) + abs(self._log_alpha) + abs(self._log_other) + abs(unit))
+        slack = slack + _SLACK * np.abs(point.rest.log_scale)
+        with np.errstate(over="ignore"):
+            factor = np.exp(np.minimum(point.rest.log_scale - unit, 700.0))
+            scaled = point.rest.lower * factor, np.minimum(point.rest.upper * factor, 1e300)
+            shrink = np.exp(np.minimum(np.minimum(e, 0.0) - unit, 700.0))
+        rests = point.rest.lower_floats(), point.rest.upper_floats()
+        deltas = point.delta.lower_floats(), point.delta.upper_floats()
+        log_cost = e + self._log_alpha - unit
+        cost = np.exp(np.minimum(log_cost, 690.0))
+        ends = []
+        for sign, i in ((-1, 0), (1, 1)):
+            above = scaled[i] - cost + sign * slack * (scaled[i] + cost)
+            if sign < 0:
+                above = np.where(log_cost > 690.0, -np.inf, above)  # the cost was cut: nothing is known from below
+            first, second = (rests[i], alpha) if self._small else (other, deltas[1 - i])
+            below = shrink * ((first - second) + sign * slack * (first + second))
+            ends.append(np.where(e >= 0, above, below) + sign * _TINY)
+        return ends[0], ends[1]
+
+    def unscaled(self, value: float, up: bool) -> float:
+        """A value in units of e^{log_unit} as a double, rounded up or down."""
+        if value <= 0:
+            return 0.0
+        log = math.log(value) + self._log_unit
+        slack = _SLACK * (2 + abs(log) + abs(self._log_unit))
+        exact = math.exp(min(log + (slack if up else -slack), 1.0))
+        return math.nextafter(exact, math.inf) if up else max(math.nextafter(exact, 0.0), 0.0)
+
+
+def concave_upper(x: Floats, lows: Floats, highs: Floats) -> tuple[float, float | None]:
+    """A bound of a concave function everywhere and where it is attained, from bounds of its values at ascending x.
+
+    Infinite if the top may lie outside. Between two points the function is below the chords of the neighbouring pairs, extended.
+    """
+    fallen = [
+        float(lows[i + 1 :].max(initial=-math.inf)) >= highs[i] for i in range(len(x))
+    ]  # later values are proved higher
+    rising = [float(lows[:i].max(initial=-math.inf)) >= highs[i] for i in range(len(x))]
+    left = max((i for i in range(len(x)) if fallen[i]), default=None)
+    right = min((i for i in range(len(x)) if rising[i]), default=None)
+    if left is None or right is None or left >= right or not (np.diff(x[left : right + 1]) > 0).all():
+        return math.inf, None
+    # the top lies in [x_left, x_right]; chords may use the points outside as well
+    best, where = -math.inf, None
+    for i in range(left, right):
+        lines = []
+        if i > 0 and x[i] > x[i - 1]:
+            share = (x[i + 1] - x[i]) / (x[i] - x[i - 1])
+            lines.append((float(highs[i]), float(highs[i] + (highs[i] - lows[i - 1]) * share)))
+        if i + 2 < len(x) and x[i + 2] > x[i + 1]:
+            share = (x[i + 1] - x[i]) / (x[i + 2] - x[i + 1])
+            lines.append((float(highs[i + 1] + (highs[i + 1] - lows[i + 2]) * share), float(highs[i + 1])))
+        top, t = _top_of_least(lines)
+        if top * (1 + 1e-15) > best:
+            best, where = top * (1 + 1e-15), float(x[i] + t * (x[i + 1] - x[i]))
+    return (best, where) if math.isfinite(best) else (math.inf, None)
+
+
+def _top_of_least(lines: list[tuple[float, float]]) -> tuple[float, float]:
+    """The largest value over [0, 1] of the least of one or two linear functions, and where; infinite if there is none."""
+    if not all(math.isfinite(end) for line in lines for end in line) or not lines:
+        return math.inf, 0.5
+    ends = [(min(line[0] for line in lines), 0.0), (min(line[1] for line in lines), 1.0)]
+    if len(lines) == 2:
+        (a0, a1), (b0, b1) = lines
+        rise = (a1 - a0) - (b1 - b0)
+        if rise != 0 and 0 < (t := (b0 - a0) / rise) < 1:
+            ends.append((max(a0 + (a1 - a0) * t, b0 + (b1 - b0) * t), t))
+    return max(ends)
+
+
+def curve_from_profile(point_at: PointAt, reach: float, num: int, at_zero: float = 1.0) -> TradeOffCurve:
+    """At most `num` points on or below the trade-off curve, convex, from slopes e^-reach to e^reach.
+
+    It goes from (0, at_zero) to (at_zero, 0) and on to (1, 0); `at_zero` is at most beta(0).
+    """
+    losses = np.linspace(-reach, reach, max(num, 41))
+    point = point_at([Fraction(e) for e in losses.tolist()])
+    # F for each slope, rounded down: exp, product and difference lose less than 1e-15 each
+    with np.errstate(over="ignore"):  # an infinite slope gives a point that is left out
+        starts, slopes = point.rest.lower_floats() * (1 - 2e-15), np.exp(losses) * (1 + 1e-14)
+    alphas = [float(a) for a in 0.5 * (1 + np.tanh(np.linspace(-12, 12, num - 2)))]
+    betas = [float(np.max(starts - slopes * a)) for a in alphas]
+    inside = [(a, min(b, 1 - 2.0**-53)) for a, b in zip(alphas, betas, strict=True) if b >= 0 and 0 < a < 1]
+    corner = [(at_zero, 0.0)] if at_zero < 1 else []
+    inside = [(a, b) for a, b in inside if a < at_zero]
+    hull = lower_hull([(0.0, at_zero), *inside, *corner, (1.0, 0.0)])
+    return TradeOffCurve(np.array([p[0] for p in hull]), np.array([p[1] for p in hull]))

@@ -1,0 +1,279 @@
+"""The trade-off curve: beta(alpha), the type II error of the best test at type I error alpha, certified.
+
+The curve is the polygon through the vertices (alpha_t, beta_t), alpha_t = P(S >= h t), beta_t = P(S >= R + h - h t). Its edge
+from vertex t + 1 to vertex t has the slope -e^{h t - R/2} exactly (the likelihood ratio of that lattice point). So for
+any t the line of that edge is below the curve, and for alpha between alpha_t and alpha_s, s < t, the curve is below the line
+through vertex s with the steepest slope in between, e^{h (t-1) - R/2}, and below the line through vertex t with the flattest,
+e^{h s - R/2} (Theorem 6 of docs/theory/engine.md). Where it is not certain which of a few edges alpha lies on, the curve is at
+most the largest of their bounds.
+
+Everything near 0 is computed as a tail, never as 1 minus something: alpha near 1 is handled through 1 - alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+from flint import arb
+from scipy.special import ndtri_exp
+
+from exactdp.accounting.tradeoff_curve import TradeOffCurve, lower_hull
+from exactdp.brackets import Bracket
+from exactdp.engine.lattice.conditioning import decisive, mix, support
+from exactdp.engine.lattice.contours import RESORT_TO_BALLS, Contours
+from exactdp.engine.lattice.lattice import Lattice
+from exactdp.engine.payoff import Payoff, tail_threshold
+from exactdp.errors import AccuracyError
+from exactdp.numbers import log_rational
+
+_SLACK = (
+    2.0**-48
+)  # 32 units of rounding; a logarithm of alpha and one of a slope are each within 16 of (1 + their size)
+_SEARCH_STEPS = 80
+_FARTHEST = 1 << 40  # vertices on either side of the estimate that are searched
+
+
+@dataclass(frozen=True)
+class Tail:
+    """P(S >= h t) as logarithmic bounds, and the same for its complement."""
+
+    low: float
+    high: float
+    rest_low: float
+    rest_high: float
+
+
+def tails_at(contours: Contours, steps: list[int], resort: bool = True) -> list[Tail]:
+    """Certified tails at lattice points of either sign; at t <= 0 through P(S >= h t) = 1 - P(S >= h (1 - t))."""
+    positive = [upper_side(t) for t in steps]
+    bracket = contours.evaluate(Payoff.TAIL, [tail_threshold(t) for t in positive], resort=False).bracket
+    if resort:
+        for place in np.flatnonzero(bracket.is_wide(RESORT_TO_BALLS)):
+            i = int(place)
+            better = _conditioned(contours, positive[i])
+            if better is None or better.is_wide(RESORT_TO_BALLS)[0]:
+                better = contours.evaluate(Payoff.TAIL, [tail_threshold(positive[i])]).bracket
+            bracket.log_scale[i], bracket.lower[i], bracket.upper[i] = (
+                better.log_scale[0],
+                better.lower[0],
+                better.upper[0],
+            )
+    return tails_of_bracket(steps, bracket)
+
+
+def upper_side(step: int) -> int:
+    """The lattice point at which the tail of `step` is evaluated: P(S >= h t) = 1 - P(S >= h (1 - t)) for t <= 0."""
+    return step if step > 0 else 1 - step
+
+
+def tails_of_bracket(steps: list[int], bracket: Bracket) -> list[Tail]:
+    """The tails at lattice points of either sign from the values at their upper sides."""
+    other = bracket.one_minus()
+    lows, highs = bracket.log_lower(), bracket.log_upper()
+    rest_lows, rest_highs = other.log_lower(), other.log_upper()
+    result = []
+    for i, step in enumerate(steps):
+        own = (float(lows[i]), float(highs[i]))
+        rest = (float(rest_lows[i]), float(rest_highs[i]))
+        result.append(Tail(*own, *rest) if step > 0 else Tail(*rest, *own))
+    return result
+
+
+def _conditioned(contours: Contours, t: int) -> Bracket | None:
+    """P(S >= h t) as a mixture over one coarse mechanism (Theorem 7)."""
+    if contours.clumps is None:
+        return None
+    split, rest = contours.clumps
+    y = contours.lattice.step * t
+    xs = support(split, float(y), upper_tail=True)
+    if not xs:
+        return None
+    points = [math.ceil((y - split.one.weight * x) / rest.lattice.step) for x in xs]
+    inner = tails_at(rest, points, resort=False)
+    lows, highs = np.array([i.low for i in inner]), np.array([i.high for i in inner])
+    again = decisive(split, xs, lows, highs, RESORT_TO_BALLS)
+    if again:
+        better = tails_at(rest, [points[i] for i in again])
+        lows[again], highs[again] = [b.low for b in better], [b.high for b in better]
+    mixed = mix(split, xs, lows, highs, rising=True)
+    return Bracket(*(np.array([value]) for value in mixed)) if math.isfinite(mixed[2]) else None
+
+
+def beta_bracket(contours: Contours, alpha: Fraction) -> tuple[float, float]:
+    """Two doubles with lower <= beta(alpha) <= upper, for 0 < alpha < 1."""
+    return beta_at_edge(contours.lattice, alpha, find_edge(contours, alpha), lambda steps: tails_at(contours, steps))
+
+
+def beta_at_edge(
+    lattice: Lattice, alpha: Fraction, near: int, tails_at: Callable[[list[int]], list[Tail]]
+) -> tuple[float, float]:
+    """The bounds of beta(alpha) from certified tails, searched from edge `near`, which only affects speed."""
+    side = _Side(alpha)
+    tails = surrounding_vertices(near, tails_at, side.alpha_at_least, side.alpha_at_most)
+    betas = dict(zip(tails, tails_at([lattice.spread_steps + 1 - t for t in tails]), strict=True))
+
+    def line(vertex: int, edge: int) -> tuple[float, float]:
+        return side.line(betas[vertex], tails[vertex], float(lattice.step * edge - lattice.spread / 2))
+
+    lower, upper = polygon_bounds(list(tails), line)
+    # a few times the smallest double covers the underflow of the parts of `upper`
+    return max(lower - 1e-322, 0.0), min(upper + 1e-322, 1.0)
+
+
+_Tails = TypeVar("_Tails")
+_End = TypeVar("_End", float, arb)
+
+
+def surrounding_vertices(
+    near: int,
+    tails_at: Callable[[list[int]], list[_Tails]],
+    at_least: Callable[[_Tails], bool],
+    at_most: Callable[[_Tails], bool],
+) -> dict[int, _Tails]:
+    """Vertices around edge `near`, ascending: alpha is proved to lie between those of the first and of the last.
+
+    The first is the last vertex proved to be at least alpha, the last the first one proved to be at most alpha; their
+    neighbours in between, whose alpha cannot be told from the wanted one, are included, so that the long edges count exactly.
+    """
+    known: dict[int, _Tails] = {}
+
+    def proved(t: int, claim: Callable[[_Tails], bool]) -> bool:
+        if t not in known:
+            known[t] = tails_at([t])[0]
+        return claim(known[t])
+
+    steps = [near - 1, near, near + 1, near + 2]
+    known.update(zip(steps, tails_at(steps), strict=True))
+    first, last, reach = near - 1, near + 2, 1
+    while not (proved(first, at_least) and proved(last, at_most)):
+        if reach > _FARTHEST:
+            raise AccuracyError(f"No edge of the trade-off curve could be proved around vertex {near}.")
+        reach *= 2
+        first, last = near - reach, near + 1 + reach
+    first = _bisect(first, last, lambda t: proved(t, at_least))
+    last = 1 + _bisect(first, last, lambda t: not proved(t, at_most))
+    for t in (first + 1, last - 1):
+        proved(t, at_least)
+    return {t: known[t] for t in sorted({first, first + 1, last - 1, last})}
+
+
+def _bisect(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The last t in [low, high) at which a claim holds that is true from low up to some point and false at high."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def polygon_bounds(vertices: list[int], line: Callable[[int, int], tuple[_End, _End]]) -> tuple[_End, _End]:
+    """Bounds of the curve at alpha from lines through vertices; line(v, e) encloses the line through v with the slope of edge e.
+
+    Edge e runs from vertex e + 1 to vertex e. Between vertices s < t the slopes are those of the edges s (flattest) to t - 1.
+    """
+    lowers, uppers = [], []
+    for s, t in pairwise(vertices):
+        lowers += [line(s, s)[0], line(t, t - 1)[0]]
+        uppers.append(min(line(s, t - 1)[1], line(t, s)[1]))
+    return max(lowers), max(uppers)
+
+
+class _Side:
+    """alpha seen from whichever end of [0, 1] it is near to, in logarithms."""
+
+    def __init__(self, alpha: Fraction) -> None:
+        self.small = alpha <= Fraction(1, 2)
+        self.log = log_rational(alpha if self.small else 1 - alpha)
+        self.error = _SLACK * (1 + abs(self.log))
+
+    def alpha_at_least(self, tail: Tail) -> bool:
+        """Proved: alpha_t >= alpha."""
+        if self.small:
+            return tail.low >= self.log + self.error
+        return tail.rest_high <= self.log - self.error
+
+    def alpha_at_most(self, tail: Tail) -> bool:
+        """Proved: alpha_t <= alpha."""
+        if self.small:
+            return tail.high <= self.log - self.error
+        return tail.rest_low >= self.log + self.error
+
+    def line(self, beta: Tail, tail: Tail, log_slope: float) -> tuple[float, float]:
+        """Bounds of beta_t + e^{log_slope} (alpha_t - alpha), the line through vertex t."""
+        low, high = (tail.low, tail.high) if self.small else (tail.rest_low, tail.rest_high)
+        sign = 1.0 if self.small else -1.0
+        slack = self.error + _SLACK * (1 + abs(log_slope))
+        # e^slope (alpha_t - alpha) = sign * (e^{slope + log tail} - e^{slope + log alpha}); the gap is at most a few times beta
+        ends = [_gap(log_slope, low - slack, self.log + slack), _gap(log_slope, high + slack, self.log - slack)]
+        ends = sorted(sign * e for e in ends)
+        bottom, top = _exp(beta.low), _exp(beta.high)
+        return (bottom + ends[0]) - _SLACK * (bottom + abs(ends[0])), (top + ends[1]) + _SLACK * (top + abs(ends[1]))
+
+
+def _gap(log_factor: float, log_x: float, log_y: float) -> float:
+    """e^log_factor (e^log_x - e^log_y) without overflow of the parts."""
+    if log_x >= log_y:
+        return -_exp(log_factor + log_x) * math.expm1(log_y - log_x)
+    return _exp(log_factor + log_y) * math.expm1(log_x - log_y)
+
+
+def _exp(x: float) -> float:
+    return math.exp(min(x, 709.0))
+
+
+def find_edge(contours: Contours, alpha: Fraction) -> int:
+    """The t with alpha_{t+1} <= alpha <= alpha_t, as well as estimates can tell. Heuristic: affects width only.
+
+    Newton's method on the logarithm of the tail, kept inside a bracket: the tail at 0 is above 1/2, and by the sub-Gaussian bound
+    the tail at sqrt(2 R log(1/alpha)) is below alpha.
+    """
+    lattice = contours.lattice
+    mirror = alpha > Fraction(1, 2)
+    log_wanted = log_rational(1 - alpha if mirror else alpha)
+    low, high = 0, math.ceil(math.sqrt(-2 * lattice.r * log_wanted) / lattice.h * (1 + 1e-12)) + 1
+    t = round(-float(ndtri_exp(log_wanted)) * math.sqrt(lattice.r) / lattice.h)
+    for attempt in range(_SEARCH_STEPS):
+        if high - low <= 1:
+            break
+        if not low < t < high or attempt % 6 == 5:
+            t = (low + high) // 2
+        values = contours.evaluate(Payoff.TAIL, [tail_threshold(t)], resort=False)
+        excess = float(values.bracket.log_upper()[0]) - log_wanted
+        low, high = (t, high) if excess >= 0 else (low, t)
+        per_step = float(values.log_slope[0]) * lattice.h
+        move = excess / per_step if per_step > 0 else 0.0
+        t += math.floor(move) if abs(move) < high else 0
+        if excess >= 0 and move < 1:  # the next vertex is below: t is the edge, but for curvature and rounding
+            t += 1
+    # low is the last vertex whose tail is at least the wanted one; for alpha near 1 the tail is 1 - alpha_{1 - t}
+    return -low if mirror else low
+
+
+def tradeoff_curve(contours: Contours, num: int) -> TradeOffCurve:
+    """At most `num` points on or below the curve, made convex: vertices by their certified lower bounds, and the two corners.
+
+    The vertices are spread evenly in loss over the range in which the curve bends. Doubles end at 1 - 2^-53 and at 5e-324; a
+    vertex beyond that is moved downwards onto the last double, or left out.
+    """
+    lattice = contours.lattice
+    reach = 7.1 * math.sqrt(lattice.widest)
+    low, high = math.floor(-reach / lattice.h), math.ceil((lattice.r + reach) / lattice.h)
+    count = min(num - 2, high - low + 1)
+    steps = {low + round(i * (high - low) / max(count - 1, 1)) for i in range(count)}
+    if len(steps) > 2:  # the vertex in the middle, where alpha and beta are alike, is always there
+        steps.remove(min(steps, key=lambda t: abs(2 * t - lattice.spread_steps - 1)))
+    ordered = sorted(steps | {(lattice.spread_steps + 1) // 2})
+    alphas = [_exp(a.low) for a in tails_at(contours, ordered, resort=False)]
+    betas = [_exp(b.low) for b in tails_at(contours, [lattice.spread_steps + 1 - t for t in ordered], resort=False)]
+    inside = [
+        (min(max(a, 5e-324), 1 - 2.0**-53), min(b, 1 - 2.0**-53))
+        for a, b in zip(alphas, betas, strict=True)
+        if a > 0 or b == 0
+    ]
+    hull = lower_hull([(0.0, 1.0), *sorted(inside), (1.0, 0.0)])
+    return TradeOffCurve(np.array([p[0] for p in hull]), np.array([p[1] for p in hull]))

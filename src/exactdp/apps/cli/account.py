@@ -1,0 +1,148 @@
+"""exactdp account, exactdp sweep: users' own designs, and built-in ones."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from exactdp.apps.cli.shell import (
+    BudgetArgument,
+    DaskOption,
+    JobsOption,
+    JsonOption,
+    OutputOption,
+    PairOption,
+    app,
+    one_of,
+    progress,
+    read_design,
+    read_jobs,
+    read_pair,
+    show_table,
+)
+from exactdp.brackets import Bounds
+from exactdp.census.study import Contest, Grids, Study
+from exactdp.census.sweeps import Design, SweepRow, sweep
+from exactdp.census.tables import ARGUMENTS, as_csv, plain
+from exactdp.census.workers import make_runner
+from exactdp.errors import InvalidInputError
+from exactdp.files import write_text
+from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_delta, gaussian_epsilon
+from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_epsilon
+from exactdp.numbers import positive, whole
+
+Numbers = list[str] | None
+DeltasOption = Annotated[Numbers, typer.Option("--delta", metavar="NUMBER", help="Ask for epsilon; repeatable.")]
+EpsilonsOption = Annotated[Numbers, typer.Option("--epsilon", metavar="NUMBER", help="Ask for delta; repeatable.")]
+AlphasOption = Annotated[Numbers, typer.Option("--alpha", metavar="NUMBER", help="Ask for beta; repeatable.")]
+
+
+@app.command("account")
+def _account(
+    budget: BudgetArgument,
+    delta: DeltasOption = None,
+    epsilon: EpsilonsOption = None,
+    alpha: AlphasOption = None,
+    pair: PairOption = None,
+    digits: Annotated[
+        str | None, typer.Option("--digits", metavar="N", help="With --pair: digits to promise, in balls.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The guarantee of a design over all pairs of directed paths, beside zCDP and the Gaussian formula."""
+    release = read_design(budget)
+    argument, values = one_of(delta=delta, epsilon=epsilon, alpha=alpha)
+    quantity = next(name for name, of in ARGUMENTS.items() if of == argument)
+    if digits is not None and pair is None:
+        raise InvalidInputError(f"--digits is for one pair; give --pair as well. Found {digits}.")
+    source: Any = release.pair(*read_pair(pair)) if pair else release.account()
+    rows = []
+    with progress(argument, len(values)) as done:
+        for value in values:
+            ask = getattr(source, f"{quantity}_bounds")
+            bounds = ask(value) if digits is None else ask(value, digits=whole(digits, "--digits", 5, 1000))
+            rows.append(_row(source, quantity, argument, value, bounds, pair))
+            done(1)
+    if as_json:
+        head = {"release": release.name, "title": release.title, "rho": str(release.rho), "quantity": quantity}
+        print(json.dumps({**head, "rows": plain(rows)}, indent=1))
+        return
+    title = f"{release.title}: " + (f"pair {pair}" if pair else f"{len(release.pairs)} pairs of directed paths")
+    columns = [argument, f"{quantity} at least", f"{quantity} at most", "worst pair", "zCDP", "Gaussian formula"]
+    show_table(title, columns, [[str(x) for x in row.values()] for row in rows])
+
+
+def _row(source: Any, quantity: str, argument: str, value: str, bounds: Bounds, pair: str | None) -> dict[str, object]:
+    rho = source.release.rho if isinstance(source, Study) else source.rho
+    mu = float(2 * rho) ** 0.5
+    zcdp = {"epsilon": zcdp_epsilon, "delta": zcdp_delta, "beta": zcdp_beta}[quantity](rho, value)
+    gaussian = {"epsilon": gaussian_epsilon, "delta": gaussian_delta, "beta": gaussian_beta}[quantity](mu, value)
+    return {
+        argument: value,
+        "lower": bounds.lower,
+        "upper": bounds.upper,
+        "worst_pair": _worst(source, argument, value) if isinstance(source, Study) else f"({pair})",
+        "zcdp": zcdp,
+        "gaussian": gaussian,
+    }
+
+
+def _worst(study: Study, argument: str, value: str) -> str:
+    """The worst pair, or how many cannot be told apart in float64."""
+    try:
+        contest = Contest.of(study.release, **{argument: value})
+    except InvalidInputError:  # an end of the range, at which all pairs agree
+        return "all"
+    pair, tied = contest.settled()
+    return str(pair) if tied == 1 else f"{tied} tied"
+
+
+@app.command("sweep")
+def _sweep(
+    budgets: Annotated[
+        list[str], typer.Argument(metavar="BUDGET...", help="Budget files (.toml, .csv) or names of built-in releases.")
+    ],
+    delta: DeltasOption = None,
+    scale: Annotated[
+        str, typer.Option("--scale", metavar="F,F,...", help="Factors on the noise variances, such as 0.8,0.9,1.")
+    ] = "1",
+    jobs: JobsOption = "1",
+    dask: DaskOption = None,
+    output: OutputOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Many designs, all pairs of each: the overall epsilon and the proxy's, one row for each design and delta."""
+    designs = [Design(read_design(b), f) for b in budgets for f in _factors(scale)]
+    deltas = Grids.read(deltas=delta or ["1e-10"]).deltas
+    found: dict[Design, list[SweepRow]] = {}
+    with make_runner(read_jobs(jobs), dask) as runner, progress("designs", len(designs)) as done:
+        for rows in sweep(designs, deltas, runner):
+            found[rows[0].design] = rows
+            done(1)
+    ordered = [row for design in designs for row in found[design]]
+    _write_sweep(ordered, output, as_json)
+
+
+def _write_sweep(rows: list[SweepRow], output: Path | None, as_json: bool) -> None:
+    names = ["design", "factor", "rho", "delta", "epsilon_lower", "epsilon_upper", "proxy_lower", "proxy_upper"]
+    table = [(r.design.release.name, r.design.factor, r.rho, r.delta, *r.epsilon, *r.proxy) for r in rows]
+    if output is not None:
+        write_text(output, as_csv(names, table))
+    if as_json:
+        print(json.dumps([dict(zip(names, map(plain, row), strict=True)) for row in table], indent=1))
+    elif output is None:
+        short = [
+            [str(plain(x)) if not isinstance(x, float) else f"{x:.10f}" for x in (*row[:4], row[5], row[7])]
+            for row in table
+        ]
+        show_table(f"{len(rows)} designs", ["design", "factor", "rho", "delta", "epsilon", "proxy"], short)
+    else:
+        print(f"{output}: {len(rows)} rows")
+
+
+def _factors(text: str) -> list[Fraction]:
+    return [positive(part.strip(), "--scale") for part in text.split(",")]

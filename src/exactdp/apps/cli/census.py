@@ -1,0 +1,199 @@
+"""exactdp census: the whole accounting of a release, with files, figures and a report."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from exactdp.apps.cli.shell import (
+    DaskOption,
+    JobsOption,
+    JsonOption,
+    app,
+    percent,
+    progress,
+    read_design,
+    read_jobs,
+    show_table,
+    tell,
+)
+from exactdp.census.journal import Journal
+from exactdp.census.releases import Release
+from exactdp.census.study import Grids, PairResult, Study, run
+from exactdp.census.summary import EpsilonRow, Summary, summarize
+from exactdp.census.tables import decimal_text, plain, write_study
+from exactdp.census.workers import Runner, make_runner
+from exactdp.errors import MissingExtraError
+from exactdp.files import write_text
+from exactdp.guarantees.zcdp import zcdp_epsilon_simple
+from exactdp.numbers import whole
+
+DELTAS = tuple(f"1e-{k}" for k in range(5, 16))
+ALPHAS = ("0.001", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5")
+STATED = tuple(f"{digit}e-{k}" for k in range(1, 22) for digit in (5, 1))
+"""The profile is taken where zCDP's simple conversion states these 42 deltas, as in the published tables."""
+
+
+@app.command("census")
+def _census(
+    name: Annotated[
+        str, typer.Option("--release", metavar="NAME", help="A release of the 2020 Census, or a budget file.")
+    ] = "dhc-persons-us",
+    delta: Annotated[
+        list[str] | None, typer.Option("--delta", metavar="NUMBER", help="Instead of 1e-5 to 1e-15; repeatable.")
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where tables, figures and progress go.")
+    ] = Path("census-results"),
+    jobs: JobsOption = "1",
+    dask: DaskOption = None,
+    certified: Annotated[bool, typer.Option("--certified", help="Every pair in balls instead of float64.")] = False,
+    digits: Annotated[str, typer.Option("--digits", metavar="N", help="With --certified: digits to promise.")] = "20",
+    proxy: Annotated[
+        bool, typer.Option("--proxy", help="Only compare the full path with itself with the overall guarantee.")
+    ] = False,
+    level_delta: Annotated[
+        str,
+        typer.Option("--level-delta", metavar="NUMBER", help="The delta at which each level is looked at on its own."),
+    ] = "1e-10",
+    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Whether to draw the figures.")] = True,
+    as_json: JsonOption = False,
+) -> None:
+    """Account for all pairs of directed paths of a release: tables, figures, report. A stopped run goes on where it was."""
+    release = read_design(name)
+    asked = whole(digits, "--digits", 5, 1000) if certified else None
+    grids = Grids.read([] if proxy else _epsilons(release), delta or DELTAS, [] if proxy else ALPHAS, asked)
+    at_level = Grids.read(deltas=[level_delta]).deltas[0]
+    folder = output / release.name
+    try:
+        with make_runner(read_jobs(jobs), dask, in_small_parts=True) as runner:
+            study = _study(release, grids, runner, folder)
+            if proxy:
+                _show_proxy(study, as_json)
+                return
+            summary = summarize(study, runner, at_level, lambda text: tell(f"{text} ..."))
+    except KeyboardInterrupt:
+        tell(f"Stopped. Finished pairs are kept in {folder}; the same command goes on from there.")
+        raise
+    files = write_study(study, summary, folder)
+    remark = ""
+    if figures:
+        try:
+            from exactdp.apps.figures.release import save_figures
+
+            tell("figures ...")
+            files += save_figures(study, folder)
+        except MissingExtraError as error:
+            remark = f"No figures: {error}"
+    tell("report ...")
+    files.append(_write_report(study, summary, folder, charts=figures and not remark))
+    if as_json:
+        print(
+            json.dumps(
+                {
+                    "release": name,
+                    "rho": str(release.rho),
+                    "pairs": len(study.pairs),
+                    **plain(summary),
+                    "files": [str(f) for f in files],
+                },
+                indent=1,
+            )
+        )
+        return
+    _show(study, summary)
+    print(f"{len(files)} files in {folder}: {', '.join(f.name for f in files)}")
+    if remark:
+        print(remark)
+
+
+def _write_report(study: Study, summary: Summary, folder: Path, charts: bool) -> Path:
+    """The report to read, beside the tables."""
+    from exactdp.apps.report import build
+
+    path = folder / "report.html"
+    write_text(path, build(study, summary, charts=charts))
+    return path
+
+
+def _study(release: Release, grids: Grids, runner: Runner, folder: Path) -> Study:
+    """All pairs, those finished before included."""
+    journal = Journal.open(folder, release, grids)
+    found: dict[tuple[int, int], PairResult] = journal.finished()
+    left = [pair for pair in release.pairs if pair not in found]
+    if found and left:
+        tell(f"{len(found)} of {len(release.pairs)} pairs were finished before.")
+    with progress("pairs of paths", len(release.pairs)) as done:
+        done(len(found))
+        for part in run(release, grids, runner, left) if left else ():
+            journal.add(part)
+            found.update((result.pair, result) for result in part)
+            done(len(part))
+    return Study(release, grids, tuple(found[pair] for pair in release.pairs))
+
+
+def _epsilons(release: Release) -> list[Fraction]:
+    """Where zCDP's simple conversion states those deltas, rounded to four decimals."""
+    return [Fraction(round(zcdp_epsilon_simple(release.rho, d) * 10_000), 10_000) for d in STATED]
+
+
+def _show(study: Study, summary: Summary) -> None:
+    release = study.release
+    print(f"{release.title}: {len(study.pairs)} pairs of directed paths, rho = {release.rho}")
+    print(f"{study.grids.digits} digits in balls" if study.grids.digits else "float64 with certified bounds")
+    print()
+    columns = ["delta", "epsilon", "zCDP simple", "zCDP optimal", "Gaussian", "worst pair", "saved", "saved (optimal)"]
+    show_table(
+        "Overall guarantee: certified upper bound of epsilon", columns, [_epsilon_row(r) for r in summary.epsilons]
+    )
+    rows = [
+        [decimal_text(r.alpha), f"{float(r.beta[0]):.10f}", f"{1 - float(r.beta[0]):.10f}", f"{1 - r.zcdp_beta:.6f}"]
+        for r in summary.powers
+    ]
+    show_table("Best test: which of two records was there", ["alpha", "beta", "power", "power by zCDP"], rows)
+    rows = [
+        [r.level, f"{float(r.rho):.6g}", percent(r.saved_simple.saved), percent(r.saved_optimal.saved)]
+        for r in summary.levels
+    ]
+    title = f"Noise variance that each level on its own could save at delta = {decimal_text(summary.levels[0].delta)}"
+    show_table(title, ["level", "rho", "against zCDP simple", "against zCDP optimal"], rows)
+    worst = max(float(r.epsilon[1]) / float(r.proxy[0]) - 1 for r in summary.epsilons)
+    print(f"The full path with itself understates the overall epsilon by at most {worst:.1e} (relative).")
+
+
+def _epsilon_row(row: EpsilonRow) -> list[str]:
+    pair = str(row.worst_pair) if row.tied == 1 else f"{row.tied} tied"
+    return [
+        decimal_text(row.delta),
+        f"{float(row.epsilon[1]):.10f}",
+        f"{row.zcdp_simple:.4f}",
+        f"{row.zcdp_optimal:.4f}",
+        f"{row.gaussian:.8f}",
+        pair,
+        percent(row.saved_simple.saved),
+        percent(row.saved_optimal.saved),
+    ]
+
+
+def _show_proxy(study: Study, as_json: bool) -> None:
+    """The advice for tuning: the full path with itself stands for all pairs, and by how much it is off."""
+    base = study.release.full_path
+    own = study.result((base, base)).epsilon
+    rows = [
+        (delta, pair, overall, float(overall[1]) / float(pair[0]) - 1)
+        for delta, pair, overall in zip(study.grids.deltas, own, study.largest("epsilon"), strict=True)
+    ]
+    if as_json:
+        names = ("delta", "proxy", "overall", "relative_difference_at_most")
+        print(json.dumps([dict(zip(names, map(plain, row), strict=True)) for row in rows], indent=1))
+        return
+    columns = ["delta", f"epsilon of ({base}, {base})", "overall epsilon", "relative difference at most"]
+    shown_rows = [
+        [decimal_text(d), f"{float(p[1]):.12f}", f"{float(o[1]):.12f}", f"{diff:.2e}"] for d, p, o, diff in rows
+    ]
+    show_table(f"{study.release.title}: the proxy and the overall guarantee", columns, shown_rows)
+    print("Tune with the proxy (milliseconds), then account for all pairs once (exactdp account).")

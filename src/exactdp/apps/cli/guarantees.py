@@ -1,0 +1,218 @@
+"""exactdp compare, calibrate, risk, convert: what a guarantee means, beside others, and the noise that it needs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from fractions import Fraction
+from typing import Annotated, Any
+
+import typer
+
+from exactdp import guarantees
+from exactdp.accounting.composition import Composition
+from exactdp.apps.cli.certificates import DeltaOption, MechanismOption, read_composition
+from exactdp.apps.cli.shell import JsonOption, PairOption, ReleaseOption, app, one_of, read_design, show_table
+from exactdp.census.savings import calibrate_release
+from exactdp.errors import InvalidInputError
+from exactdp.guarantees.calibration import calibrate, target
+from exactdp.guarantees.risk import risk_of
+from exactdp.guarantees.tightest_mu import tightest_mu
+from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_delta_simple, zcdp_epsilon, zcdp_epsilon_simple
+from exactdp.numbers import rational, read_share, whole
+
+EpsilonOption = Annotated[str | None, typer.Option("--epsilon", metavar="NUMBER", help="At this epsilon.")]
+AlphaOption = Annotated[str | None, typer.Option("--alpha", metavar="NUMBER", help="At this false-positive rate.")]
+BetaOption = Annotated[str | None, typer.Option("--beta", metavar="NUMBER", help="The least type II error at alpha.")]
+AdvantageOption = Annotated[str | None, typer.Option("--advantage", metavar="NUMBER", help="The largest advantage.")]
+MuOption = Annotated[str | None, typer.Option("--mu", metavar="NUMBER", help="Gaussian DP with this mu.")]
+PriorOption = Annotated[str, typer.Option("--prior", metavar="NUMBER", help="The attacker's prior probability.")]
+GridOption = Annotated[str, typer.Option("--grid", metavar="N", help="Factors are multiples of 1/N.")]
+PartOption = Annotated[
+    list[str] | None,
+    typer.Option("--part", metavar="SIGMA2[:SENSITIVITY]", help="Scale only these mechanisms; repeatable."),
+]
+LevelOption = Annotated[
+    str | None, typer.Option("--level", metavar="NAME", help="With --design: scale only this level.")
+]
+DesignOption = Annotated[
+    str | None, typer.Option("--design", metavar="BUDGET", help="A budget file or a built-in release: over all pairs.")
+]
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(_plain(value), indent=1, default=str))
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity: such numbers become texts."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _exact(value: Fraction) -> str:
+    """A fraction as a decimal where that is short, else as a fraction."""
+    text = f"{float(value):.12g}"
+    return text if Fraction(text) == value else str(value)
+
+
+def _one_source(mechanism: list[str] | None, release: str | None, pair: str | None, design: str | None) -> None:
+    """A design or a composition, not both."""
+    other = mechanism[0] if mechanism else release or pair
+    if design and other:
+        raise InvalidInputError(
+            f"Give --design, or --mechanism, or --release with --pair, not several. Found {design} and {other}."
+        )
+
+
+@app.command("compare")
+def _compare(
+    mechanism: MechanismOption = None,
+    release: ReleaseOption = None,
+    pair: PairOption = None,
+    delta: DeltaOption = None,
+    epsilon: EpsilonOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Exact, Gaussian shortcut and zCDP side by side; raises the alarm where the shortcut understates the loss."""
+    one_of(delta=delta, epsilon=epsilon)
+    composition = read_composition(mechanism or [], release, pair)
+    found = composition.compare(delta=delta, epsilon=epsilon)
+    if as_json:
+        _print_json(
+            {
+                **dataclasses.asdict(found),
+                "shortcut_understates": found.shortcut_understates,
+                "statement": found.statement,
+            }
+        )
+        return
+    show_table(f"{found.quantity} at {found.given} = {delta or epsilon}", ["method", "value", "worth"], found.rows())
+    print(found.statement)
+
+
+@app.command("risk")
+def _risk(
+    mechanism: MechanismOption = None,
+    release: ReleaseOption = None,
+    pair: PairOption = None,
+    design: DesignOption = None,
+    alpha: Annotated[str, typer.Option("--alpha", metavar="NUMBER", help="False-positive rate of the test.")] = "0.05",
+    prior: PriorOption = "1/2",
+    delta: Annotated[str, typer.Option("--delta", metavar="NUMBER", help="For the odds multiplier.")] = "1e-10",
+    as_json: JsonOption = False,
+) -> None:
+    """Advantage, power, Bayes risk, posterior and odds, each certified from the exact curve."""
+    _one_source(mechanism, release, pair, design)
+    shares = [read_share(v, n) for v, n in ((alpha, "alpha"), (prior, "prior"), (delta, "delta"))]
+    curve: Any = read_design(design).account() if design else read_composition(mechanism or [], release, pair)
+    found = risk_of(curve, *shares)
+    if as_json:
+        _print_json(dataclasses.asdict(found))
+        return
+    show_table("Risk", ["figure", "safe end", "meaning"], [(n, f"{v:.10g}", m) for n, v, m in found.rows()])
+
+
+@app.command("calibrate")
+def _calibrate(
+    mechanism: MechanismOption = None,
+    release: ReleaseOption = None,
+    pair: PairOption = None,
+    design: DesignOption = None,
+    epsilon: EpsilonOption = None,
+    delta: DeltaOption = None,
+    alpha: AlphaOption = None,
+    beta: BetaOption = None,
+    advantage: AdvantageOption = None,
+    mu: MuOption = None,
+    part: PartOption = None,
+    level: LevelOption = None,
+    grid: GridOption = "10000",
+    as_json: JsonOption = False,
+) -> None:
+    """The least factor on all noise variances that meets a target; one grid step less is proved too little."""
+    _one_source(mechanism, release, pair, design)
+    wanted = target(epsilon=epsilon, delta=delta, alpha=alpha, beta=beta, advantage=advantage, mu=mu)
+    steps = whole(grid, "--grid", 1)
+    if design is None:
+        composition = read_composition(mechanism or [], release, pair)
+        chosen = None if not part else list(read_composition(part, None, None).mechanisms)
+        factor = calibrate(composition, wanted, chosen, steps).factor
+    elif mu is not None:
+        raise InvalidInputError(
+            "A target mu is for one composition; give --release and --pair, or --mechanism. Found --design."
+        )
+    else:
+        factor = calibrate_release(read_design(design), wanted, level, steps)[0]
+    result = {"factor": str(factor), "value": float(factor), "grid": f"1/{steps}", "target": dataclasses.asdict(wanted)}  # type: ignore[call-overload]
+    if as_json:
+        _print_json(result)
+        return
+    less = factor - Fraction(1, steps)
+    print(
+        f"Every noise variance times {_exact(factor)} meets the target; times {_exact(less)} it does not. Both are proved."
+    )
+
+
+@app.command("convert")
+def _convert(
+    rho: Annotated[str | None, typer.Option("--rho", metavar="NUMBER", help="From zCDP with this rho.")] = None,
+    mu: Annotated[str | None, typer.Option("--mu", metavar="NUMBER", help="From Gaussian DP with this mu.")] = None,
+    epsilon: EpsilonOption = None,
+    delta: DeltaOption = None,
+    alpha: AlphaOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """zCDP or Gaussian DP to delta at an epsilon, epsilon at a delta, beta at an alpha; (epsilon, delta) to mu."""
+    if rho is None and mu is None:
+        if epsilon is None or delta is None or alpha is not None:
+            raise InvalidInputError(
+                "Give --rho or --mu with one of --epsilon, --delta, --alpha; or --epsilon and --delta. Found neither."
+            )
+        rows = {"mu (largest that suffices)": guarantees.gdp_mu(epsilon, delta)}
+    else:
+        source, value = one_of(rho=rho, mu=mu)
+        asked, at = one_of(epsilon=epsilon, delta=delta, alpha=alpha)
+        rows = _conversion(source, value, asked, at)
+    if as_json:
+        _print_json(rows)
+        return
+    show_table("Conversion", ["guarantee", "value"], [(name, f"{v:.12g}") for name, v in rows.items()])
+
+
+def _conversion(source: str, value: str, asked: str, at: str) -> dict[str, float]:
+    rational(at, asked)
+    table: dict[tuple[str, str], dict[str, Any]] = {
+        ("rho", "delta"): {
+            "epsilon, optimal": zcdp_epsilon,
+            "epsilon, simple": zcdp_epsilon_simple,
+        },
+        ("rho", "epsilon"): {"delta, optimal": zcdp_delta, "delta, simple": zcdp_delta_simple},
+        ("rho", "alpha"): {"beta at least": zcdp_beta},
+        ("mu", "delta"): {"epsilon": guarantees.gdp_epsilon},
+        ("mu", "epsilon"): {"delta": guarantees.gdp_delta},
+        ("mu", "alpha"): {"beta at least": guarantees.gdp_beta},
+    }
+    return {name: float(function(value, at)) for name, function in table[source, asked].items()}
+
+
+@app.command("mu")
+def _mu(
+    mechanism: MechanismOption = None,
+    release: ReleaseOption = None,
+    pair: PairOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The tightest mu for which a composition satisfies Gaussian DP, between proven bounds."""
+    composition: Composition = read_composition(mechanism or [], release, pair)
+    found = tightest_mu(composition)
+    if as_json:
+        _print_json(dataclasses.asdict(found))
+        return
+    print(
+        f"mu is at least {found.lower:.10g} (violated below, at epsilon = {found.epsilon:.6g}) and at most {found.upper:.10g}"
+    )

@@ -1,0 +1,152 @@
+"""exactdp release, exactdp audit: a table with a design's noise, and whether the noise is what it should be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from exactdp.apps.cli.shell import (
+    FAILED,
+    BudgetArgument,
+    JsonOption,
+    PairOption,
+    app,
+    progress,
+    read_design,
+    read_pair,
+    show_table,
+)
+from exactdp.apps.release.audit import Audit, audit, figure_class
+from exactdp.apps.release.counts import read_counts
+from exactdp.apps.release.noisy_table import NoisyTable, check_outputs, chosen_allocation, release_table
+from exactdp.errors import InvalidInputError
+from exactdp.interop.opendp import opendp_version
+from exactdp.numbers import whole
+
+
+@app.command("release")
+def _release(
+    counts: Annotated[
+        Path, typer.Argument(metavar="COUNTS", help="A CSV table with the columns level, query, count and any others.")
+    ],
+    budget: BudgetArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The table with noise, a new .csv file.")
+    ],
+    allocation: Annotated[
+        str | None, typer.Option("--allocation", metavar="K", help="An allocation; the full path unless told.")
+    ] = None,
+    delta: Annotated[str, typer.Option("--delta", metavar="NUMBER", help="State epsilon at this delta.")] = "1e-10",
+    digits: Annotated[str, typer.Option("--digits", metavar="N", help="Digits of the certificate, 5 to 1000.")] = "30",
+    as_json: JsonOption = False,
+) -> None:
+    """Add a design's discrete Gaussian noise to a table of counts, drawn by OpenDP, with a certificate beside it."""
+    opendp_version()
+    design = read_design(budget)
+    number = None if allocation is None else whole(allocation, "--allocation", 1)
+    check_outputs(output, counts, budget)
+    table = read_counts(counts, chosen_allocation(design, number))
+    noisy = release_table(design, table, number, delta, whole(digits, "--digits", 5, 1000))
+    _tell_release(noisy, noisy.save(output), as_json)
+
+
+def _tell_release(noisy: NoisyTable, paths: Sequence[Path], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"files": [str(path) for path in paths], **noisy.statement}, indent=1))
+        return
+    said = noisy.statement["guarantee"]
+    cells = sum(entry["cells"] for entry in noisy.statement["noise"])
+    print(f"{paths[0]}: {cells} cells with noise drawn by {noisy.statement['sampler']}")
+    print(f"epsilon at delta = {float(Fraction(said['delta'])):g} is at most {noisy.epsilon.upper} for the noise drawn")
+    for path in paths[1:]:
+        what = (
+            f"certificate of {said['certificate_is_of']}"
+            if path.name.endswith(".certificate.json")
+            else "what was drawn"
+        )
+        print(f"{path}: {what}")
+    print(f"This covers: {said['covers']}")
+
+
+@app.command("audit")
+def _audit(
+    budget: BudgetArgument,
+    draws: Annotated[
+        str, typer.Option("--draws", metavar="N", help="Releases to draw, half of each of two neighbouring tables.")
+    ] = "200000",
+    confidence: Annotated[
+        str, typer.Option("--confidence", metavar="NUMBER", help="Joint confidence of all bands.")
+    ] = "0.999",
+    pair: PairOption = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Draw a figure here, a PNG.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Test OpenDP's noise against the exact trade-off curve of a design; exit code 1 if they do not agree."""
+    version = opendp_version()
+    design = read_design(budget)
+    if output is not None:  # what would stop the figure is found before the draws, not after them
+        figure_class()
+        if not output.parent.is_dir():
+            raise InvalidInputError(f"The folder of the figure must be there. Found no {output.parent}.")
+    numbers = read_pair(pair) if pair else (design.full_path, design.full_path)
+    composition, releases = design.pair(*numbers), whole(draws, "--draws", 100)
+    total = releases // 2 * 2 * sum(composition.discrete_gaussians.values())
+    with progress("numbers drawn", total) as done:
+        found = audit(composition, releases, confidence, on_progress=done)
+    if output is not None:
+        found.save_figure(output)
+    if as_json:
+        head = {"release": design.name, "pair": list(numbers), "sampler": f"OpenDP {version}"}
+        print(json.dumps({**head, **_record(found)}, indent=1))
+    else:
+        _show(f"{design.title}: pair ({numbers[0]}, {numbers[1]}), OpenDP {version}", found)
+    if not found.is_consistent:
+        raise typer.Exit(FAILED)
+
+
+def _record(found: Audit) -> dict[str, object]:
+    return {
+        "draws": found.draws,
+        "confidence": str(found.confidence),
+        "consistent": found.is_consistent,
+        "points": [
+            {
+                "threshold": p.threshold,
+                "alpha": p.alpha,
+                "alpha_band": list(p.alpha_band),
+                "exact_alpha": list(p.exact_alpha),
+                "beta": p.beta,
+                "beta_band": list(p.beta_band),
+                "exact_beta": list(p.exact_beta),
+                "consistent": p.is_consistent,
+            }
+            for p in found.points
+        ],
+    }
+
+
+def _show(title: str, found: Audit) -> None:
+    columns = ["threshold", "alpha seen", "band", "exact", "beta seen", "band", "exact", "in band"]
+    rows = [
+        [
+            f"{p.threshold:.4f}",
+            *(f"{p.alpha:.6f}", _interval(*p.alpha_band), f"{p.exact_alpha.upper:.6f}"),
+            *(f"{p.beta:.6f}", _interval(*p.beta_band), f"{p.exact_beta.upper:.6f}"),
+            "yes" if p.is_consistent else "NO",
+        ]
+        for p in found.points
+    ]
+    show_table(title, columns, rows)
+    verdict = "Every exact point lies in its band" if found.is_consistent else "The noise is not what it should be"
+    print(f"{verdict}: {found.draws:,} releases, joint confidence {float(found.confidence):g}.")
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{low:.6f} to {high:.6f}"

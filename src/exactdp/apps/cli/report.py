@@ -1,0 +1,75 @@
+"""exactdp report: one HTML file about a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from exactdp.apps.cli.census import ALPHAS, DELTAS
+from exactdp.apps.cli.shell import DaskOption, JobsOption, app, progress, read_design, read_jobs, tell
+from exactdp.census.study import Grids, PairResult, Study, run
+from exactdp.census.summary import summarize
+from exactdp.census.workers import make_runner
+from exactdp.errors import InvalidInputError
+from exactdp.files import write_text
+from exactdp.numbers import whole
+
+SUFFIXES = (".html", ".htm")
+
+
+@app.command("report")
+def _report(
+    budget: Annotated[
+        str, typer.Argument(metavar="[BUDGET]", help="A budget file (.toml, .csv) or the name of a built-in release.")
+    ] = "dhc-persons-us",
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write.")] = Path(
+        "report.html"
+    ),
+    delta: Annotated[str, typer.Option("--delta", metavar="NUMBER", help="The delta of the headline.")] = "1e-10",
+    digits: Annotated[str, typer.Option("--digits", metavar="N", help="Digits of the certificates, 5 to 1000.")] = "10",
+    date: Annotated[
+        str | None, typer.Option("--date", metavar="TEXT", help="A date for the masthead; none is shown otherwise.")
+    ] = None,
+    jobs: JobsOption = "1",
+    dask: DaskOption = None,
+    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Whether to draw the charts.")] = True,
+) -> None:
+    """Write a report on a release: guarantee, noise, savings, proof and certificates in one HTML file."""
+    from exactdp.apps.report import build
+    from exactdp.apps.report.charts import need_matplotlib
+
+    _check_target(output)
+    if figures:
+        need_matplotlib()
+    release = read_design(budget)
+    promised = whole(digits, "--digits", 5, 1000)
+    asked = Grids.read(deltas=[delta]).deltas[0]
+    grids = Grids.read(deltas=sorted({*Grids.read(deltas=DELTAS).deltas, asked}, reverse=True), alphas=ALPHAS)
+    with make_runner(read_jobs(jobs), dask) as runner:
+        found: dict[tuple[int, int], PairResult] = {}
+        with progress("pairs of paths", len(release.pairs)) as done:
+            for part in run(release, grids, runner, release.pairs):
+                found.update((result.pair, result) for result in part)
+                done(len(part))
+        study = Study(release, grids, tuple(found[pair] for pair in release.pairs))
+        summary = summarize(study, runner, asked, lambda text: tell(f"{text} ..."))
+    tell("report ...")
+    write_text(output, build(study, summary, delta=asked, digits=promised, date=date, charts=figures))
+    epsilon = float(study.epsilon(asked))
+    print(f"{output}: {release.title}, epsilon = {epsilon:.10g} at delta = {delta} over {_count(len(release.pairs))}")
+
+
+def _count(pairs: int) -> str:
+    return "one pair of directed paths" if pairs == 1 else f"{pairs} pairs of directed paths"
+
+
+def _check_target(output: Path) -> None:
+    """Refuse before the work what could not be written after it."""
+    if output.suffix.lower() not in SUFFIXES:
+        raise InvalidInputError(f"A report is an HTML file; its name must end in .html. Found {output}.")
+    if not output.parent.is_dir():
+        raise InvalidInputError(f"The folder of {output} does not exist. Create it, or choose another.")
+    if output.is_dir():
+        raise InvalidInputError(f"{output} is a folder. Name a file in it, such as {output / 'report.html'}.")

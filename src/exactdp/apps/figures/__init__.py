@@ -1,0 +1,1 @@
+"""Figures of the paper, of releases and of the theory."""

@@ -1,0 +1,1 @@
+"""Noise drawn for a design, and the audit of what was drawn."""

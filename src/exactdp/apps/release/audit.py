@@ -1,0 +1,222 @@
+"""An audit of a sampler: many releases of two neighbouring tables, the best test between them, and the exact curve.
+
+Table A counts 0 everywhere, table B counts the sensitivity. Of a release y the log-likelihood ratio of B against A is
+L = sum w y - R / 2, w = sensitivity / sigma2, R the sum of sensitivity^2 / sigma2: with the noise X it is sum w X - R / 2 under A
+and sum w X + R / 2 under B. The test says B where L > c; its errors are alpha = P_A(L > c) and beta = P_B(L <= c).
+
+The exact errors come from the certified profile. delta(epsilon) is convex in x = e^epsilon with slope -P_A(L > epsilon), so the
+slopes of chords on either side enclose alpha, and beta = 1 - delta - x alpha. The chords keep clear of the threshold by a small
+step, so that the bounds also hold for c within that step: neither ties nor rounding of L matter.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import betaincinv
+
+from exactdp.accounting.composition import Composition
+from exactdp.brackets import Bounds
+from exactdp.doubles import Floats
+from exactdp.errors import InvalidInputError, MissingExtraError
+from exactdp.files import write_bytes
+from exactdp.interop.opendp import Sampler, opendp_noise, scale_for
+from exactdp.numbers import Number, rational, shown, whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LARGEST_WORK = 10**10
+_BATCH = 1 << 18  # draws of noise at once
+_GRID = tuple(j / 4 for j in range(-4, 5))
+_OFFSET, _STEP = (
+    0.0123,
+    1e-5,
+)  # of mu: away from the symmetric places, where losses may lie; and half the width of what is skipped
+_ROUNDING = 1e-9
+_EXACT, _SEEN, _WRONG, _INK = "#0072B2", "#333333", "#D55E00", "#333333"
+
+
+@dataclass(frozen=True)
+class AuditPoint:
+    """One test: its threshold, the errors that were seen with their bands, and the exact ones."""
+
+    threshold: float
+    alpha: float
+    alpha_band: Bounds
+    exact_alpha: Bounds
+    beta: float
+    beta_band: Bounds
+    exact_beta: Bounds
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether both exact errors lie in their bands."""
+        return _meet(self.alpha_band, self.exact_alpha) and _meet(self.beta_band, self.exact_beta)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found."""
+
+    composition: Composition
+    draws: int
+    confidence: Fraction
+    points: tuple[AuditPoint, ...]
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether every exact point lies in its band."""
+        return all(point.is_consistent for point in self.points)
+
+    def save_figure(self, path: str | os.PathLike[str]) -> None:
+        """Write a PNG of the exact curve and of the errors that were seen, with their bands."""
+        write_bytes(path, _figure_png(self))
+
+
+def audit(
+    composition: Composition,
+    draws: int = 200_000,
+    confidence: Number = "0.999",
+    sampler: Sampler | None = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> Audit:
+    """Draw releases, half of them of each of two neighbouring tables, and compare the best test's errors with the exact ones.
+
+    `sampler` takes counts and a scale (the root of sigma2) and returns the counts with noise; OpenDP's unless told.
+    `on_progress` is told how many numbers were drawn since.
+
+    Guarantee: if the sampler is exact, every exact point lies in its band with a probability of at least `confidence`, for all
+    bands together (Clopper and Pearson's bands, Bonferroni's correction). Nothing follows the other way round: a sampler that
+    passes may be wrong by less than the bands are wide, or where these tests do not look.
+    """
+    count = whole(draws, "draws", 100)
+    if count * sum(composition.discrete_gaussians.values()) > LARGEST_WORK:
+        raise InvalidInputError(f"An audit draws at most {LARGEST_WORK:.0e} numbers. Found more; lower draws.")
+    level = rational(confidence, "confidence")
+    if not 0 < level < 1:
+        raise InvalidInputError(f"confidence must be strictly between 0 and 1. Found {shown(confidence)}.")
+    half = count // 2
+    draw = opendp_noise if sampler is None else sampler
+    losses = [_losses(composition, half, is_b, draw, on_progress) for is_b in (False, True)]
+    spread, mu = float(2 * composition.rho), composition.mu
+    thresholds = [j * (spread / 2 + mu) + _OFFSET * mu for j in _GRID]
+    tail = float((1 - level) / (4 * len(thresholds)))  # two ends of two bands for each threshold
+    points = []
+    for c, exact in zip(thresholds, exact_errors(composition, thresholds), strict=True):
+        alarms, misses = int(np.sum(losses[0] > c)), int(np.sum(losses[1] <= c))
+        seen = (alarms / half, _band(alarms, half, tail)), (misses / half, _band(misses, half, tail))
+        points.append(AuditPoint(c, *seen[0], exact[0], *seen[1], exact[1]))
+    return Audit(composition, 2 * half, level, tuple(points))
+
+
+def exact_errors(composition: Composition, thresholds: list[float]) -> list[tuple[Bounds, Bounds]]:
+    """Certified bounds of alpha = P_A(L > c) and beta = P_B(L <= c), also for thresholds within 1e-5 mu of c.
+
+    Negative thresholds by symmetry, under which alpha and beta change places: only small tails are taken from the profile.
+    """
+    step = _STEP * composition.mu
+    sizes = [abs(c) for c in thresholds]
+    at = [Fraction(c + k * step) for c in sizes for k in (-2, -1, 1, 2)]
+    bounds = composition.delta_bounds(at)
+    lows, highs = (np.asarray(end, dtype=float).reshape(-1, 4) for end in bounds)
+    result = []
+    for c, size, low, high in zip(thresholds, sizes, lows, highs, strict=True):
+        errors = _errors(size, step, low, high)
+        result.append(errors if c >= 0 else (errors[1], errors[0]))
+    return result
+
+
+def _errors(c: float, step: float, low: Floats, high: Floats) -> tuple[Bounds, Bounds]:
+    """alpha and beta from bounds of delta at c - 2 step, c - step, c + step and c + 2 step; c >= 0."""
+    right, left = math.exp(2 * step) - math.exp(step), math.exp(-step) - math.exp(-2 * step)
+    least = max(float(low[2] - high[3]) / right, 0.0) * (1 - _ROUNDING)  # of e^c alpha
+    most = float(high[0] - low[1]) / left * (1 + _ROUNDING)
+    alpha = Bounds(least * math.exp(-c) * (1 - _ROUNDING), most * math.exp(-c) * (1 + _ROUNDING) + 1e-300)
+    power = float(low[2]) + least * math.exp(-step), float(high[1]) + most * math.exp(step)
+    beta = Bounds(max(1 - power[1] - _ROUNDING, 0.0), min(1 - power[0] + _ROUNDING, 1.0))
+    return Bounds(alpha.lower, min(alpha.upper, 1.0)), beta
+
+
+def _losses(
+    composition: Composition, releases: int, is_b: bool, sampler: Sampler, on_progress: Callable[[int], None] | None
+) -> Floats:
+    """L of each release of table A or B."""
+    result = np.full(releases, -float(composition.rho))
+    for mechanism, count in composition.discrete_gaussians.items():
+        value = mechanism.sensitivity if is_b else 0
+        weight, scale = float(mechanism.sensitivity / mechanism.sigma2), scale_for(mechanism.sigma2)
+        at_once = max(_BATCH // count, 1)
+        for start in range(0, releases, at_once):
+            rows = min(at_once, releases - start)
+            noisy = np.array(sampler([value] * (rows * count), scale), dtype=np.float64)
+            result[start : start + rows] += weight * noisy.reshape(rows, count).sum(axis=1)
+            if on_progress is not None:
+                on_progress(rows * count)
+    return result
+
+
+def _band(hits: int, trials: int, tail: float) -> Bounds:
+    """Clopper and Pearson's band: either end is missed with a probability of at most `tail`."""
+    low = float(betaincinv(hits, trials - hits + 1, tail)) if hits > 0 else 0.0
+    high = float(betaincinv(hits + 1, trials - hits, 1 - tail)) if hits < trials else 1.0
+    return Bounds(low, high)
+
+
+def _meet(band: Bounds, exact: Bounds) -> bool:
+    return bool(band.lower <= exact.upper and exact.lower <= band.upper)
+
+
+def figure_class() -> Any:
+    """Matplotlib's class of figures; without matplotlib a sentence that says how to get it."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("Figures", "plots") from None
+    return Figure
+
+
+def _figure_png(found: Audit) -> bytes:
+    figure = figure_class()(figsize=(8.6, 4.3), layout="constrained", facecolor="white")
+    left, right = figure.subplots(1, 2)
+    curve = found.composition.tradeoff(401)
+    for axes in (left, right):
+        axes.plot(curve.alpha, curve.beta, color=_EXACT, lw=1.6, label="Exact curve")
+        _draw_points(axes, found)
+        axes.set_xlabel(r"Type I error $\alpha$", fontsize=9, color=_INK)
+        axes.set_ylabel(r"Type II error $\beta$", fontsize=9, color=_INK)
+        axes.tick_params(labelsize=8, colors=_INK)
+        axes.grid(True, color="#E4E4E4", lw=0.5)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+    left.set(xlim=(0, 1), ylim=(0, 1))
+    least = 0.3 / found.draws
+    right.set(xscale="log", yscale="log", xlim=(least, 1.2), ylim=(least, 1.2))
+    left.legend(frameon=False, fontsize=8, labelcolor=_INK, loc="upper right")
+    verdict = "consistent with the exact curve" if found.is_consistent else "NOT consistent with the exact curve"
+    joint = f"bands of joint confidence {float(found.confidence):g}"
+    figure.suptitle(f"{found.draws:,} releases, {joint}: {verdict}", fontsize=9.5, color=_INK)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=200, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _draw_points(axes: Axes, found: Audit) -> None:
+    """What was seen, with its bands; points whose band misses the exact errors in another colour."""
+    for is_fine, colour, label in ((True, _SEEN, "Seen, with bands"), (False, _WRONG, "Band misses the exact point")):
+        points = [p for p in found.points if p.is_consistent == is_fine]
+        if not points:
+            continue
+        x, y = [p.alpha for p in points], [p.beta for p in points]
+        bars: dict[str, Any] = {
+            "xerr": [[p.alpha - p.alpha_band.lower for p in points], [p.alpha_band.upper - p.alpha for p in points]],
+            "yerr": [[p.beta - p.beta_band.lower for p in points], [p.beta_band.upper - p.beta for p in points]],
+        }
+        axes.errorbar(x, y, fmt="o", ms=3, lw=1, capsize=2, color=colour, label=label, **bars)

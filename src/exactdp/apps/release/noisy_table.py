@@ -1,0 +1,204 @@
+"""Noise for a design: OpenDP's exact discrete Gaussian on a table of counts, and a statement of what was drawn.
+
+No sampler is written here. OpenDP takes the root of sigma2 as a double and draws N_Z(0, scale^2), scale being exactly that
+double, in rational arithmetic with randomness of the operating system. A double seldom is the root of a given sigma2, so the
+noise drawn differs from the design's in the sixteenth digit, and the guarantee is stated for the noise drawn: where noise is
+discrete, a little more of it is not always a little more private.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from exactdp.accounting.certificates.certificate import Certificate, certify
+from exactdp.accounting.composition import Composition
+from exactdp.apps.release.counts import CountTable
+from exactdp.brackets import Bounds
+from exactdp.census.releases import Allocation, Release
+from exactdp.errors import InvalidInputError, LatticeTooFineError
+from exactdp.files import write_text
+from exactdp.interop.opendp import drawn_sigma2, opendp_noise, opendp_version, scale_for
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.numbers import Number, rational, shown
+
+
+@dataclass(frozen=True)
+class NoisyTable:
+    """A table with noise, ready to be written: its CSV text, what was drawn, and the guarantee."""
+
+    text: str
+    statement: Mapping[str, Any]
+    certificate: Certificate | None
+    epsilon: Bounds
+    """Certified bounds of epsilon for the noise that was drawn."""
+
+    def save(self, output: str | os.PathLike[str]) -> list[Path]:
+        """Write the table, its certificate and its statement; returns their paths, the table's first.
+
+        Guarantee: no file that is there is altered. All are written or none, the table last.
+        """
+        paths = output_paths(output)
+        contents = {paths[2]: json.dumps(self.statement, indent=1, ensure_ascii=False) + "\n"}
+        if self.certificate is not None:
+            contents[paths[1]] = self.certificate.to_json()
+        contents[paths[0]] = self.text
+        check_outputs(output)
+        begun: list[Path] = []
+        try:
+            for path, text in contents.items():
+                begun.append(path)
+                write_text(path, text)
+        except BaseException:
+            for path in begun:
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
+            raise
+        return [path for path in paths if path in contents]
+
+
+def output_paths(output: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
+    """The table, its certificate and its statement: noisy.csv, noisy.certificate.json, noisy.noise.json."""
+    table = Path(output)
+    if table.suffix.lower() != ".csv":
+        raise InvalidInputError(f"The table with noise must be a .csv file. Found {shown(table.name) or 'a folder'}.")
+    return table, table.with_suffix(".certificate.json"), table.with_suffix(".noise.json")
+
+
+def check_outputs(output: str | os.PathLike[str], *inputs: str | os.PathLike[str]) -> None:
+    """Refuse outputs that are there already, above all the inputs themselves, also through links."""
+    for path in output_paths(output):
+        for source in inputs:
+            if path.exists() and Path(source).exists() and path.samefile(source):
+                raise InvalidInputError(
+                    f"The output must be another file than the input. Found {shown(path)} for both."
+                )
+        if os.path.lexists(path):
+            raise InvalidInputError(
+                f"The output must not be there yet: a second draw of the same counts would spend the budget again. "
+                f"Found {shown(path)}; move it away, or name another."
+            )
+
+
+def release_table(
+    design: Release, table: CountTable, allocation: int | None = None, delta: Number = "1e-10", digits: int = 30
+) -> NoisyTable:
+    """The table with the noise of an allocation of the design (the full path unless told), drawn once.
+
+    The column `count` is replaced by `noisy`, which is the only column to depend on the counts. Order, rows and all other columns
+    stay.
+
+    Guarantee: the noise is that of `add_noise`, independent in each row. If each record counts in at most one cell of every
+    query at every level, the release of the noisy column is (epsilon.upper, delta)-differentially private when a record that
+    stays within the allocation's paths is replaced; the certificate says so to `digits` digits, for the noise drawn if that has a
+    lattice, otherwise for the design's own noise (the statement tells which).
+    """
+    chosen = chosen_allocation(design, allocation)
+    asked = design.pair(chosen.number, chosen.number)
+    drawn = Composition({DiscreteGaussian(drawn_sigma2(m.sigma2)): n for m, n in asked.discrete_gaussians.items()})
+    certificate = _certificate((drawn, asked), delta, digits)
+    epsilon = drawn.epsilon_bounds(delta)
+    text = _as_csv(table, _draw(table, chosen))
+    guarantee = {
+        "delta": str(rational(delta, "delta")),
+        "epsilon_at_least": epsilon.lower,
+        "epsilon_at_most": epsilon.upper,
+        "certificate_is_of": _whose(certificate, drawn),
+        "covers": _covers(design, chosen),
+    }
+    statement = {
+        "format": "exactdp noise",
+        "version": 1,
+        "design": {"name": design.name, "title": design.title, "fingerprint": design.fingerprint},
+        "allocation": chosen.number,
+        "bypassed": list(chosen.bypassed),
+        "sampler": f"OpenDP {opendp_version()}, make_gaussian on vectors of 64-bit integers",
+        "sha256_of_the_noisy_table": hashlib.sha256(text.encode()).hexdigest(),
+        "noise": _noise_of(table, chosen),
+        "guarantee": guarantee,
+    }
+    return NoisyTable(text, statement, certificate, epsilon)
+
+
+def chosen_allocation(design: Release, number: int | None) -> Allocation:
+    """The allocation of that number, the full path if there is none given."""
+    wanted = design.full_path if number is None else number
+    if wanted not in design.allocations:
+        design.pair(wanted, wanted)  # its error says which allocations there are
+    return design.allocations[wanted]
+
+
+def _certificate(compositions: Sequence[Composition], delta: Number, digits: int) -> Certificate | None:
+    """A certificate of the first composition whose lattice is not too fine."""
+    for composition in compositions:
+        with suppress(LatticeTooFineError):
+            return certify(composition, delta=delta, digits=digits)
+    return None
+
+
+def _whose(certificate: Certificate | None, drawn: Composition) -> str:
+    if certificate is None:
+        return "nothing: no certificate could be made, as the noise has no common lattice"
+    if certificate.composition == drawn:
+        return "the noise drawn"
+    return "the noise of the design, from which the noise drawn differs by less than one part in 10^15 in sigma2"
+
+
+def _draw(table: CountTable, allocation: Allocation) -> list[int]:
+    """One draw for each row, in the order of the rows; equal noise is drawn in one call."""
+    of_scale: dict[float, list[int]] = {}
+    for row, (level, query) in enumerate(table.places):
+        of_scale.setdefault(scale_for(1 / allocation.table[level][query]), []).append(row)
+    result = [0] * len(table.counts)
+    for scale, rows in of_scale.items():
+        for row, value in zip(rows, opendp_noise([table.counts[row] for row in rows], scale), strict=True):
+            result[row] = value
+    return result
+
+
+def _as_csv(table: CountTable, noisy: Sequence[int]) -> str:
+    count = table.header.index("count")
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow([*table.header[:count], *table.header[count + 1 :], "noisy"])
+    for row, value in zip(table.rows, noisy, strict=True):
+        writer.writerow([*row[:count], *row[count + 1 :], value])
+    return buffer.getvalue()
+
+
+def _noise_of(table: CountTable, allocation: Allocation) -> list[dict[str, object]]:
+    cells = Counter(table.places)
+    return [
+        {
+            "level": level,
+            "query": query,
+            "cells": cells[level, query],
+            "sigma2_of_the_design": str(1 / rho),
+            "sigma2_drawn": str(drawn_sigma2(1 / rho)),
+            "scale": scale_for(1 / rho),
+        }
+        for level, queries in allocation.table.items()
+        for query, rho in queries.items()
+    ]
+
+
+def _covers(design: Release, allocation: Allocation) -> str:
+    text = (
+        "One draw of this table, one record replaced by another, each record in at most one cell of every query at every level. "
+        "The number of cells does not matter; which cells are listed is not protected."
+    )
+    if len(design.allocations) == 1:
+        return text
+    return (
+        f"{text} Only records that stay on paths of allocation {allocation.number}: a record that may move to a path of "
+        f"another of the {len(design.allocations)} allocations is covered by the worst of their pairs (exactdp account)."
+    )

@@ -1,0 +1,229 @@
+"""The charts of a report. Series differ by dashes and markers, not by colour alone; colours become the page's variables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from exactdp.apps.report.content import ALPHA, LEAST_ALPHA, Content
+from exactdp.apps.report.markup import Markup
+from exactdp.apps.report.svg import inline
+from exactdp.errors import MissingExtraError
+from exactdp.numbers import log_rational
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+EXACT, ZCDP, SIMPLE, GAUSSIAN, INK, SOFT, GRID = (
+    "#0b5cad",
+    "#b4470e",
+    "#7a5c00",
+    "#3f454d",
+    "#1b1f24",
+    "#57606b",
+    "#dfe3e8",
+)
+COLOURS = {
+    EXACT: "var(--exact)",
+    ZCDP: "var(--zcdp)",
+    SIMPLE: "var(--simple)",
+    GAUSSIAN: "var(--gaussian)",
+    INK: "var(--ink)",
+    SOFT: "var(--soft)",
+    GRID: "var(--grid)",
+}
+MOST_LEVELS = 24
+"""Levels beyond which a chart by level would be unreadable; the tables have them all."""
+
+_LONGEST_LABEL = 26
+_SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
+_SERIES: dict[str, dict[str, Any]] = {
+    "exact": {"color": EXACT, "lw": 2.2, "label": "Exact (certified)"},
+    "zcdp": {"color": ZCDP, "lw": 1.6, "ls": (0, (6, 2.5)), "label": "zCDP, optimal"},
+    "simple": {"color": SIMPLE, "lw": 1.6, "ls": (0, (1.2, 1.8)), "label": "zCDP, simple"},
+    "gaussian": {
+        "color": GAUSSIAN,
+        "lw": 0,
+        "marker": "o",
+        "ms": 4.2,
+        "mfc": "none",
+        "mew": 1.1,
+        "label": "Gaussian formula (no bound)",
+    },
+}
+
+
+def profile_chart(content: Content) -> Markup:
+    """delta as a function of epsilon, on a logarithmic scale."""
+    figure, axes = _figure(5.2, 4.4)
+    curves, log10 = content.curves, math.log(10)
+    axes.plot([e for e, _ in curves.simple], [x / log10 for _, x in curves.simple], **_SERIES["simple"])
+    axes.plot(curves.epsilons, [x / log10 for x in curves.zcdp_log_delta], **_SERIES["zcdp"])
+    axes.plot(curves.epsilons, [x / log10 for x in curves.log_delta], **_SERIES["exact"])
+    axes.plot(curves.epsilons[::5], [x / log10 for x in curves.gaussian_log_delta[::5]], **_SERIES["gaussian"])
+    least = log_rational(min(row.delta for row in content.summary.epsilons)) / log10
+    axes.set(xlim=(0, curves.epsilons[-1]), ylim=(least, 0), xlabel="epsilon", ylabel="delta")
+    ticks = _whole_ticks(least)
+    axes.set_yticks(ticks, [_power(t) for t in ticks])
+    stated, at = float(content.stated), log_rational(content.headline.delta) / log10
+    _cross(axes, stated, at, (0.0, least))
+    _finish(figure, axes)
+    return inline(
+        figure,
+        "chart-profile",
+        "delta as a function of epsilon",
+        f"Four falling curves on a logarithmic scale. At delta = {float(content.headline.delta):g} the exact curve is at "
+        f"epsilon = {stated:.4f}, zCDP at {content.headline.zcdp_optimal:.4f} by the optimal and at "
+        f"{content.headline.zcdp_simple:.4f} by the simple conversion. The table of guarantees has the numbers.",
+        COLOURS,
+    )
+
+
+def tradeoff_chart(content: Content) -> Markup:
+    """The trade-off curve: what the best test misses at each rate of false alarms."""
+    figure, axes = _figure(5.2, 4.4)
+    curves = content.curves
+    axes.plot(
+        curves.other_alphas,
+        [1 - a for a in curves.other_alphas],
+        color=SOFT,
+        lw=1.2,
+        ls=(0, (4, 2, 1, 2)),
+        label="No information",
+    )
+    axes.plot(curves.other_alphas, curves.zcdp_betas, **_SERIES["zcdp"])
+    axes.plot(curves.alphas, curves.betas, **_SERIES["exact"])
+    axes.plot(curves.other_alphas[2::4], curves.gaussian_betas[2::4], **_SERIES["gaussian"])
+    axes.set(xscale="log", xlim=(LEAST_ALPHA, 1), ylim=(0, 1), xlabel="False alarms (alpha)", ylabel="Missed (beta)")
+    powers = range(0, -7, -1)
+    axes.set_xticks([10.0**p for p in powers], [_power(p) for p in powers])
+    axes.minorticks_off()
+    axes.set_yticks((0, 0.25, 0.5, 0.75, 1), ("0", "0.25", "0.5", "0.75", "1"))
+    missed = 1 - content.risk.power[1]
+    _cross(axes, float(ALPHA), missed, (LEAST_ALPHA, 0.0))
+    _finish(figure, axes)
+    return inline(
+        figure,
+        "chart-tradeoff",
+        "Trade-off curve of the best test",
+        f"With 5% false alarms the best test misses the record in at least {missed:.4f} of all cases by the exact curve and in "
+        f"{1 - content.zcdp_power:.4f} by zCDP; without any information it would miss 0.95.",
+        COLOURS,
+    )
+
+
+def noise_chart(content: Content) -> Markup | None:
+    """Standard errors by level, one dot for each query; none where there are too many levels."""
+    levels = content.noise
+    if len(levels) > MOST_LEVELS:
+        return None
+    figure, axes = _figure(8.6, 0.8 + 0.31 * len(levels))
+    from matplotlib.ticker import LogLocator
+
+    for place, level in enumerate(levels):
+        errors = [q.standard_error for q in level.queries]
+        axes.plot([min(errors), max(errors)], [place, place], color=EXACT, lw=1.2, alpha=0.55)
+        errors = sorted(set(errors))
+        axes.plot(errors, [place] * len(errors), color=EXACT, lw=0, marker="o", ms=5, mfc="none", mew=1.3)
+    _level_axis(axes, [level.level for level in levels])
+    errors = [q.standard_error for level in levels for q in level.queries if q.standard_error > 0]
+    if errors and max(errors) > 8 * min(errors):
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_major_formatter(_plain)
+        axes.xaxis.set_minor_formatter("")
+    else:
+        axes.set_xlim(0, 1.1 * max(errors, default=1.0))
+    axes.set_xlabel("Standard error of one count")
+    _finish(figure, axes, legend=False)
+    spans = "; ".join(
+        f"{level.level}: {min(q.standard_error for q in level.queries):.3g} to "
+        f"{max(q.standard_error for q in level.queries):.3g}"
+        for level in levels
+    )
+    return inline(figure, "chart-noise", "Standard error of one count, by level", f"{spans}.", COLOURS, "chart broad")
+
+
+def savings_chart(content: Content) -> Markup | None:
+    """The share of the noise variance that each level on its own could save; none where there are too many levels."""
+    rows = content.summary.levels
+    if len(rows) > MOST_LEVELS:
+        return None
+    figure, axes = _figure(8.6, 1.2 + 0.36 * len(rows))
+    simple, best = ([100 * float(getattr(r, name).saved) for r in rows] for name in ("saved_simple", "saved_optimal"))
+    for place, (a, b) in enumerate(zip(simple, best, strict=True)):
+        axes.plot([a, b], [place, place], color=SOFT, lw=1)
+    places = range(len(rows))
+    axes.plot(best, places, color=ZCDP, lw=0, marker="o", ms=7, label="against zCDP, optimal")
+    axes.plot(simple, places, color=SIMPLE, lw=0, marker="D", ms=6, label="against zCDP, simple")
+    _level_axis(axes, [row.level for row in rows])
+    axes.set_xlim(min(0.0, *simple, *best), 1.08 * max(*simple, *best, 1.0))
+    axes.set_xlabel("Noise variance that could be saved, percent")
+    _finish(figure, axes)
+    spans = "; ".join(f"{r.level}: {a:.2f} and {b:.2f}" for r, a, b in zip(rows, simple, best, strict=True))
+    title = "Noise variance that each level could save, in percent"
+    return inline(figure, "chart-savings", title, f"Against zCDP simple and optimal: {spans}.", COLOURS, "chart broad")
+
+
+def need_matplotlib() -> None:
+    """Refuse, before any work, where charts cannot be drawn."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("A report with charts", "plots") from None
+
+
+def _figure(width: float, height: float) -> tuple[Figure, Axes]:
+    need_matplotlib()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), dpi=72, layout="constrained")
+    return figure, figure.subplots()
+
+
+def _finish(figure: Figure, axes: Axes, legend: bool = True) -> None:
+    """Thin spines, a light grid behind the data, the legend below."""
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set(linewidth=0.8, color=SOFT)
+    axes.grid(True, color=GRID, lw=0.7)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=10.5, length=3, width=0.8, color=SOFT, labelcolor=INK)
+    for label in (axes.xaxis.label, axes.yaxis.label):
+        label.set(fontsize=11, color=INK)
+    if legend:
+        figure.legend(
+            loc="outside lower center", ncols=2, frameon=False, fontsize=10.5, labelcolor=INK, handlelength=2.6
+        )
+
+
+def _cross(axes: Axes, x: float, y: float, origin: tuple[float, float]) -> None:
+    """Hair lines from both axes to a dot."""
+    axes.plot([x, x, origin[0]], [origin[1], y, y], color=SOFT, lw=0.8)
+    axes.plot([x], [y], color=EXACT, marker="o", ms=7, clip_on=False, zorder=5)
+
+
+def _level_axis(axes: Axes, names: Sequence[str]) -> None:
+    """Levels from top to bottom; names as they are, not as formulas."""
+    short = [n if len(n) <= _LONGEST_LABEL else f"{n[: _LONGEST_LABEL - 1]}\u2026" for n in names]
+    axes.set_yticks(range(len(short)), short)
+    axes.set_ylim(len(short) - 0.5, -0.5)
+    for label in axes.get_yticklabels():
+        label.set_parse_math(False)
+
+
+def _whole_ticks(least: float) -> list[int]:
+    """Powers of ten from 0 down, at most six or so."""
+    step = max(1, math.ceil(-least / 6))
+    return list(range(0, math.floor(least) - 1, -step)) if least > -1 else list(range(0, math.ceil(least) - 1, -step))
+
+
+def _power(exponent: int) -> str:
+    """A power of ten as a tick label."""
+    return f"10{str(exponent).translate(_SUPERSCRIPTS)}" if exponent else "1"
+
+
+def _plain(value: float, _: float) -> str:
+    return f"{value:g}"

@@ -1,0 +1,221 @@
+"""What a report says, apart from how it looks: the numbers of a study, the certificates, the curves, all asked of the library."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+
+from exactdp.accounting.explanation import Explanation
+from exactdp.apps.report.certificates import Claim, make_claims
+from exactdp.apps.report.numerals import as_decimal
+from exactdp.census.budget_files import budget_toml
+from exactdp.census.releases import Release
+from exactdp.census.study import Study
+from exactdp.census.summary import EpsilonRow, Summary
+from exactdp.errors import InvalidInputError
+from exactdp.guarantees.comparison import Comparison
+from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_log_delta
+from exactdp.guarantees.risk import Risk, risk_of
+from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon_simple, zcdp_log_delta
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.numbers import Number, log_rational, read_share, shown, whole
+
+ALPHA, PRIOR = Fraction(1, 20), Fraction(1, 2)
+LEAST_ALPHA = 1e-6
+"""Where the chart of the trade-off curve begins."""
+
+_PROFILE_POINTS, _CURVE_POINTS = 61, 81
+_FINE_NOISE = Fraction(10**6)  # from this sigma2 on the margin is the continuous Gaussian's, rounded up
+_OUTSIDE = 0.05
+_LONGEST_DATE = 60
+
+
+@dataclass(frozen=True)
+class QueryNoise:
+    """The noise of one query: parameter, standard error and 95% margin of one count."""
+
+    query: str
+    rho: Fraction
+    sigma2: Fraction
+    standard_error: float
+    margin: int
+    """The least whole number that the noise exceeds in size with a probability of at most 5%."""
+
+
+@dataclass(frozen=True)
+class LevelNoise:
+    """One level of the full path: its budget and the noise of its queries."""
+
+    level: str
+    rho: Fraction
+    queries: tuple[QueryNoise, ...]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What the charts of the guarantee show. Exact curves on the safe side; zCDP's are safe, the Gaussian formula is not."""
+
+    epsilons: list[float]
+    log_delta: list[float]
+    zcdp_log_delta: list[float]
+    gaussian_log_delta: list[float]
+    simple: list[tuple[float, float]]
+    """epsilon by the simple conversion, and the logarithm of delta that it goes with."""
+    alphas: list[float]
+    betas: list[float]
+    other_alphas: list[float]
+    zcdp_betas: list[float]
+    gaussian_betas: list[float]
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything that a report says about a release."""
+
+    study: Study
+    summary: Summary
+    headline: EpsilonRow
+    stated: Fraction
+    """The epsilon of the headline: the certified upper bound, rounded up to a short decimal."""
+    risk: Risk
+    zcdp_power: float
+    explanation: Explanation
+    noise: tuple[LevelNoise, ...]
+    claims: tuple[Claim, ...]
+    curves: Curves
+    budget: str | None
+    """The design as a budget file; None where its names cannot be written as one."""
+    date: str | None
+
+    @property
+    def release(self) -> Release:
+        """The release."""
+        return self.study.release
+
+    def comparison(self, row: EpsilonRow) -> Comparison:
+        """One row of the table of epsilons as a comparison, which knows whether the Gaussian formula errs."""
+        exact = float(row.epsilon[0]), float(row.epsilon[1])
+        return Comparison("delta", row.delta, exact, row.gaussian, row.zcdp_simple, row.zcdp_optimal)
+
+    @property
+    def alarms(self) -> list[EpsilonRow]:
+        """The rows at which the Gaussian formula is proved to understate epsilon."""
+        return [row for row in self.summary.epsilons if self.comparison(row).shortcut_understates]
+
+
+def gather(
+    study: Study, summary: Summary, delta: Number | None = None, digits: int = 10, date: str | None = None
+) -> Content:
+    """The content of a report on a study with its summary.
+
+    `delta` must be one of the study's; without it, it is the one at which the levels were looked at, or else the smallest.
+    """
+    row = _headline(summary, delta)
+    release, stated = study.release, _rounded_up(row.epsilon[1])
+    return Content(
+        study,
+        summary,
+        row,
+        stated,
+        risk_of(study, ALPHA, PRIOR, row.delta),
+        1 - zcdp_beta(release.rho, ALPHA),
+        release.pair(*row.worst_pair).explain(stated),
+        tuple(_level_noise(release)),
+        make_claims(release, row.worst_pair, stated, whole(digits, "digits", 5, 1000)),
+        _curves(study, min(row.delta for row in summary.epsilons)),
+        _budget(release),
+        _date(date),
+    )
+
+
+def _headline(summary: Summary, delta: Number | None) -> EpsilonRow:
+    rows = {row.delta: row for row in summary.epsilons}
+    if not rows or not summary.levels:
+        raise InvalidInputError(
+            "A report needs a study with at least one delta. Found none; account with deltas=[...]."
+        )
+    if delta is not None:
+        asked = read_share(delta, "delta")
+        if asked not in rows:
+            raise InvalidInputError(
+                f"The headline delta must be one of the study's. Found {shown(delta)}; add it there."
+            )
+        return rows[asked]
+    return rows.get(summary.levels[0].delta, rows[min(rows)])
+
+
+def _rounded_up(value: float | Decimal) -> Fraction:
+    """Up to four decimals, or to six digits where that is finer."""
+    upper = as_decimal(value)
+    place = min(-4, upper.adjusted() - 5) if upper else -4
+    return Fraction(upper.quantize(Decimal(1).scaleb(place), context=Context(prec=60, rounding=ROUND_CEILING)))
+
+
+def _level_noise(release: Release) -> list[LevelNoise]:
+    noise = {rho: _query_noise(rho) for queries in release.table.values() for rho in queries.values()}
+    return [
+        LevelNoise(
+            level,
+            sum(queries.values(), Fraction(0)),
+            tuple(QueryNoise(query, rho, *noise[rho]) for query, rho in queries.items()),
+        )
+        for level, queries in release.table.items()
+    ]
+
+
+def _query_noise(rho: Fraction) -> tuple[Fraction, float, int]:
+    noise = DiscreteGaussian(1 / rho)
+    error = math.sqrt(noise.variance)
+    margin = max(math.ceil(1.959964 * error), 0)
+    if noise.sigma2 < _FINE_NOISE:  # beyond, one count more or less is far below the digits shown
+        while 2 * noise.tail(margin + 1) > _OUTSIDE:
+            margin += 1
+        while margin > 0 and 2 * noise.tail(margin) <= _OUTSIDE:
+            margin -= 1
+    return noise.sigma2, error, margin
+
+
+def _curves(study: Study, least: Fraction) -> Curves:
+    rho, mu = study.release.rho, study.release.proxy.mu
+    last = zcdp_epsilon_simple(rho, least)
+    epsilons = [last * i / (_PROFILE_POINTS - 1) for i in range(_PROFILE_POINTS)]
+    curve = study.tradeoff(_CURVE_POINTS)
+    alphas = [LEAST_ALPHA ** (1 - i / (_PROFILE_POINTS - 1)) for i in range(_PROFILE_POINTS)]
+    return Curves(
+        epsilons,
+        study.log_delta(epsilons).tolist(),
+        zcdp_log_delta(rho, epsilons).tolist(),
+        gaussian_log_delta(mu, epsilons).tolist(),
+        [(zcdp_epsilon_simple(rho, delta), log_rational(delta)) for delta in _deltas(least)],
+        curve.alpha.tolist(),
+        curve.beta.tolist(),
+        alphas,
+        zcdp_beta(rho, alphas).tolist(),
+        gaussian_beta(mu, alphas).tolist(),
+    )
+
+
+def _deltas(least: Fraction) -> list[Fraction]:
+    """From near 1 down to the least, evenly in the logarithm."""
+    steps = Fraction(log_rational(least)) / (_PROFILE_POINTS - 1)
+    return [Fraction(as_decimal(steps * i).exp(Context(prec=20))) for i in range(1, _PROFILE_POINTS)]
+
+
+def _budget(release: Release) -> str | None:
+    try:
+        return budget_toml(release)
+    except InvalidInputError:
+        return None
+
+
+def _date(given: str | None) -> str | None:
+    if given is None:
+        return None
+    line = " ".join(given.split())
+    if not line or len(line) > _LONGEST_DATE or not line.isprintable():
+        raise InvalidInputError(
+            f"A date must be a printable text of 1 to {_LONGEST_DATE} characters. Found {shown(ascii(given))}."
+        )
+    return line

@@ -1,0 +1,214 @@
+"""The chapters for whoever checks: how each number was certified, and the certificates themselves."""
+
+from __future__ import annotations
+
+import base64
+import platform
+from dataclasses import dataclass
+
+import flint
+import numpy
+import scipy
+
+import exactdp
+from exactdp.apps.report.certificates import Claim
+from exactdp.apps.report.content import Content
+from exactdp.apps.report.layout import Column, Section, facts, note, paragraph, table
+from exactdp.apps.report.markup import Child, Markup, tag, text
+from exactdp.apps.report.numerals import UP, data, exact, relative_width, significant, whole
+from exactdp.apps.report.plain_words import DELTA, EPSILON, stated_epsilon
+from exactdp.apps.report.sections import pair_text
+
+_ENGINE, _ANY = "engine.md", "any-composition.md"
+
+
+@dataclass(frozen=True)
+class _Proof:
+    """Which theorems a method rests on, and where they stand."""
+
+    theorems: str
+    page: str
+
+
+_PROOFS = {
+    "sieve on the lattice": _Proof("Theorems 1 to 5 and 8", _ENGINE),
+    "direct enumeration": _Proof("Theorem 13", _ANY),
+    "sum over coarse mechanisms": _Proof("Theorem 14", _ANY),
+    "smoothed Fourier sum": _Proof("Theorems 10 to 12", _ANY),
+    "Fourier sum on the line": _Proof("Theorems 10 and 12", _ANY),
+}
+_OTHER_PROOF = _Proof("the theorem named for the method", "any-composition.md")
+
+
+def certified(content: Content) -> Section:
+    """Method, theorem, assumptions and width of every kind of number."""
+    proof = next((p for start, p in _PROOFS.items() if content.explanation.method.startswith(start)), _OTHER_PROOF)
+    digits = content.study.grids.digits
+    arithmetic = "IEEE 754 doubles; libm and NumPy within 4 units in the last place; the code"
+    pairs = f"ball arithmetic, {digits} digits; Arb encloses; the code" if digits else arithmetic
+    rows: list[list[Child]] = [
+        [text(EPSILON, " and ", DELTA), _cite(proof.theorems, proof.page), pairs, _width(content, "epsilon")],
+        [
+            "Worst over all pairs",
+            _cite("section 9", _ENGINE),
+            "every pair of directed paths was accounted for",
+            "\u2013",
+        ],
+        [
+            "\u03b2, power, advantage, Bayes risk",
+            _curve_proof(proof),
+            arithmetic,
+            _width(content, "beta"),
+        ],
+        ["Savings", _cite("section 9", _ENGINE), text(arithmetic, "; grid of 0.01\u202f%"), "one grid step"],
+        [
+            "zCDP",
+            _cite("Theorems 1 to 3", "conversions.md"),
+            "the budget; rounded to the safe side",
+            "\u2013",
+        ],
+        ["Gaussian formula", "none: an estimate", "continuous noise, which this is not", "no bound"],
+        ["Standard errors, margins", "none: computed in doubles", "accurate to more digits than are shown", "\u2013"],
+        [
+            "Certificates",
+            _cite("Theorem C1", "certification.md"),
+            "Arb encloses; the code",
+            _digits(content),
+        ],
+    ]
+    columns = [Column("Number", numeric=False)] + [
+        Column(name, numeric=False) for name in ("Guaranteed by", "Assumes", "Relative width at most")
+    ]
+    versions = ", ".join(f"{name} {version}" for name, version in _versions().items())
+    body = [
+        paragraph(
+            "Every certified number lies between a lower and an upper bound that are proved. The one shown is on the safe side, "
+            "rounded once more in that direction. The theorems are in the files named, in ",
+            tag("code", "docs/theory"),
+            " of the documentation of exactdp.",
+        ),
+        table("What each number rests on", columns, rows, "wordy"),
+        tag("h3", "The headline in detail"),
+        paragraph(
+            "The account of ",
+            DELTA,
+            " at ",
+            EPSILON,
+            "\u202f=\u202f",
+            stated_epsilon(content),
+            " for the pair ",
+            pair_text(content.headline.worst_pair),
+            ": what was summed, and everything that can be wrong with it, relative to the sum.",
+        ),
+        facts(content.explanation.items(), "facts compact"),
+        paragraph(tag("strong", "Made with"), " ", versions, "."),
+    ]
+    return Section("certified", "How each number was certified", text(body))
+
+
+def _curve_proof(proof: _Proof) -> Markup:
+    if proof.page == _ENGINE:
+        return _cite("Theorems 6 and 9", _ENGINE)
+    return text(_cite("Theorem 15", _ANY), "; ", _cite("Theorem 9", _ENGINE))
+
+
+def _cite(theorems: str, page: str) -> Markup:
+    return text(f"{theorems}, ", tag("code", page))
+
+
+def _width(content: Content, quantity: str) -> Markup:
+    rows = content.summary.epsilons if quantity == "epsilon" else content.summary.powers
+    widths = [relative_width(*getattr(row, quantity)) for row in rows]
+    return significant(max(widths), 2, UP) if widths else text("\u2013")
+
+
+def _digits(content: Content) -> Markup:
+    made = [claim.certificate.digits for claim in content.claims if claim.certificate is not None]
+    return text("10", tag("sup", f"\u2212{min(made)}")) if made else text("\u2013")
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "exactdp": exactdp.__version__,
+        "Python": platform.python_version(),
+        "python-flint": flint.__version__,
+        "NumPy": numpy.__version__,
+        "SciPy": scipy.__version__,
+    }
+
+
+def certificates(content: Content) -> Section:
+    """The certificates with their downloads, the design itself, and the commands that check them."""
+    several = len(content.release.pairs) > 1
+    body: list[Child] = [
+        paragraph(
+            "A certificate is a small file: the mechanisms of one pair as exact fractions, the claim, and how it was proved. ",
+            tag("code", "exactdp verify FILE"),
+            " proves the claim again, on another contour and at a higher precision. The files are inside this page; "
+            "saving one needs no network.",
+        ),
+        [_claim(content, claim) for claim in content.claims],
+    ]
+    if several:
+        body.append(
+            paragraph(
+                "A certificate covers one pair. That no other pair is worse rests on the bounds of all ",
+                whole(len(content.release.pairs)),
+                " pairs, made as the chapter before says.",
+            )
+        )
+    body.append(_design(content))
+    return Section("certificates", "Certificates and files", text(body))
+
+
+def _claim(content: Content, claim: Claim) -> Markup:
+    head = tag("h3", f"{claim.role}, ", pair_text(claim.pair))
+    if claim.certificate is None:
+        reason = paragraph("No certificate was made. ", claim.reason)
+        kept = paragraph("The bounds in this report hold without it.")
+        return tag("article", head, note("calm", "No certificate", reason, kept), cls="claim")
+    record = claim.certificate
+    written = record.to_json()
+    rows: list[tuple[Child, Child]] = [
+        ("Claim", text(DELTA, " at ", EPSILON, "\u202f=\u202f", exact(claim.epsilon))),
+        ("At least", tag("code", str(record.lower))),
+        ("At most", tag("code", data(record.upper, str(record.upper), f"certificate-{claim.pair[0]}-{claim.pair[1]}"))),
+        ("SHA-256", tag("code", record.sha256, cls="hash")),
+        ("Check with", tag("code", f"exactdp verify {claim.file_name}")),
+    ]
+    below = None
+    if record.upper <= content.headline.delta:
+        below = paragraph("This is at most ", exact(content.headline.delta), ", as the headline says for this pair.")
+    block = Markup(
+        f'<script type="application/json" id="json-{claim.pair[0]}-{claim.pair[1]}">{_inert(written)}</script>'
+    )
+    link = _download(written, "application/json", claim.file_name, f"Save {claim.file_name}")
+    return tag("article", head, facts(rows, "facts compact"), below, paragraph(link), block, cls="claim")
+
+
+def _design(content: Content) -> Markup | None:
+    if content.budget is None:
+        return None
+    name = f"{content.claims[0].file_name.partition('-pair-')[0]}.toml"
+    return tag(
+        "article",
+        tag("h3", "The design"),
+        paragraph(
+            "The budget file from which all of this follows. With it, ",
+            tag("code", f"exactdp report {name}"),
+            " makes the numbers of this report again.",
+        ),
+        paragraph(_download(content.budget, "application/toml", name, f"Save {name}")),
+        cls="claim",
+    )
+
+
+def _download(content: str, kind: str, name: str, label: str) -> Markup:
+    """A link that saves a text without any network: the file is the address."""
+    encoded = base64.b64encode(content.encode()).decode()
+    return tag("a", label, href=f"data:{kind};base64,{encoded}", download=name, cls="download")
+
+
+def _inert(written: str) -> str:
+    """JSON that cannot end the element it stands in; it reads back as the same record."""
+    return written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

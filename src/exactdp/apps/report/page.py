@@ -1,0 +1,102 @@
+"""The page: one file, no request to anywhere, readable without scripts."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+import exactdp
+from exactdp.apps.report.content import Content
+from exactdp.apps.report.evidence import certificates, certified
+from exactdp.apps.report.layout import Section
+from exactdp.apps.report.markup import Markup, tag, text
+from exactdp.apps.report.numerals import equals, whole
+from exactdp.apps.report.plain_words import headline_strip, plain_words
+from exactdp.apps.report.sections import guarantee, noise, proxy, release_facts, savings
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+"""Nothing may be loaded and no script may run; styles stand in the page."""
+
+
+def render(content: Content, charts: bool = True) -> str:
+    """The whole document."""
+    sections = [
+        plain_words(content),
+        guarantee(content, charts),
+        release_facts(content),
+        noise(content, charts),
+        savings(content, charts),
+        proxy(content),
+        certified(content),
+        certificates(content),
+    ]
+    title = f"Privacy accounting report: {content.release.title}"
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="generator", content=f"exactdp {exactdp.__version__}"),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", title),
+        Markup(f"<style>\n{stylesheet()}</style>"),
+    )
+    body = tag(
+        "body",
+        tag("a", "Skip to the report", href="#words", cls="skip"),
+        _masthead(content),
+        tag("div", _contents(sections), tag("main", _chapters(sections)), cls="frame"),
+        _footer(),
+    )
+    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def stylesheet() -> str:
+    """The style of the page, a file of the package."""
+    return resources.files("exactdp.apps.report").joinpath("style.css").read_text(encoding="utf-8")
+
+
+def _masthead(content: Content) -> Markup:
+    release = content.release
+    pairs = "1 pair" if len(release.pairs) == 1 else f"{whole(len(release.pairs))} pairs"
+    line = [
+        text("Total budget \u03c1\u202f", equals(release.rho)),
+        text(pairs, " of directed paths"),
+        text(whole(len(content.noise)), " levels" if len(content.noise) > 1 else " level"),
+        content.date,
+    ]
+    return tag(
+        "header",
+        tag(
+            "div",
+            tag("p", "Privacy accounting report", cls="eyebrow"),
+            tag("h1", release.title),
+            tag("ul", [tag("li", item) for item in line if item], cls="meta"),
+            headline_strip(content),
+            cls="inner",
+        ),
+        cls="masthead",
+    )
+
+
+def _contents(sections: list[Section]) -> Markup:
+    items = [
+        tag("li", tag("a", tag("span", number, cls="number"), s.title, href=f"#{s.key}"))
+        for number, s in enumerate(sections, start=1)
+    ]
+    return tag("nav", tag("p", "Contents", cls="nav-title"), tag("ol", items), aria_label="Contents")
+
+
+def _chapters(sections: list[Section]) -> Markup:
+    return text([section.render(number) for number, section in enumerate(sections, start=1)])
+
+
+def _footer() -> Markup:
+    return tag(
+        "footer",
+        tag(
+            "p",
+            f"Made by exactdp {exactdp.__version__}. The file holds everything it shows and asks nothing of any network; "
+            "the same design gives the same file.",
+        ),
+    )

@@ -1,0 +1,220 @@
+"""The first page of a report: the numbers that matter, and what they mean to someone who has to decide."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from exactdp.apps.report.content import Content
+from exactdp.apps.report.layout import Column, Section, note, paragraph, table
+from exactdp.apps.report.markup import Child, Markup, tag, text
+from exactdp.apps.report.numerals import DOWN, UP, data, exact, factor, fine, percent, significant
+from exactdp.census.summary import EpsilonRow
+
+EPSILON, DELTA = tag("i", "\u03b5"), tag("i", "\u03b4")
+
+
+def headline_strip(content: Content) -> Markup:
+    """Four numbers, each with what it would have been without the exact accounting."""
+    row, risk = content.headline, content.risk
+    at = text("at ", DELTA, "\u202f=\u202f", exact(row.delta))
+    cards = [
+        _card(
+            text("Exact ", EPSILON, " ", at),
+            data(row.epsilon[1], stated_epsilon(content), "headline-epsilon"),
+            text(
+                "zCDP states ",
+                data(row.zcdp_optimal, fine(row.zcdp_optimal, 4, UP), "headline-zcdp-optimal"),
+                " (optimal) or ",
+                data(row.zcdp_simple, fine(row.zcdp_simple, 4, UP), "headline-zcdp-simple"),
+                " (simple)",
+            ),
+        ),
+        _card(
+            "Power of the best test at 5\u202f% false alarms",
+            data(risk.power[1], percent(risk.power[1], 1, UP), "headline-power"),
+            text("zCDP would allow ", data(content.zcdp_power, percent(content.zcdp_power, 1, UP))),
+        ),
+        _card(
+            "Least error of an attacker who starts from even odds",
+            data(risk.bayes_risk[0], percent(risk.bayes_risk[0], 1, DOWN), "headline-bayes-risk"),
+            "guessing would err in 50\u202f% of cases",
+        ),
+        _card(
+            "Noise variance that could be saved",
+            _saved(row.saved_simple.saved, "headline-saved-simple"),
+            text(
+                "against zCDP, simple; ", _saved(row.saved_optimal.saved, "headline-saved-optimal"), " against optimal"
+            ),
+        ),
+    ]
+    return tag("div", cards, cls="strip", role="group", aria_label="The numbers that matter")
+
+
+def stated_epsilon(content: Content) -> Markup:
+    """The epsilon of the headline as it is quoted everywhere."""
+    return exact(content.stated)
+
+
+def plain_words(content: Content) -> Section:
+    """What the guarantee says, in sentences."""
+    row, risk = content.headline, content.risk
+    body = [
+        _promise(content),
+        paragraph(
+            tag("strong", "What an attacker can do."),
+            " Think of someone who knows everything except which of two records was used, and who runs the best test there is. ",
+            "If a false alarm is accepted in 5\u202f% of cases, the test finds the record in at most ",
+            tag("b", percent(risk.power[1], 1, UP)),
+            " of cases; a release that reveals nothing would leave 5\u202f%, one without protection 100\u202f%. ",
+            "Someone for whom both records were equally likely beforehand still decides wrongly in at least ",
+            tag("b", percent(risk.bayes_risk[0], 1, DOWN)),
+            " of cases.",
+        ),
+        paragraph(
+            tag("strong", "Against the usual accounting."),
+            " From the same budget, zCDP states ",
+            EPSILON,
+            "\u202f=\u202f",
+            fine(row.zcdp_optimal, 4, UP),
+            " by the optimal conversion and ",
+            fine(row.zcdp_simple, 4, UP),
+            " by the simple one. Both hold, and both claim a greater loss than there is. If the statement by the simple "
+            "conversion is what was promised, every noise variance could be ",
+            tag("b", percent(row.saved_simple.saved, 2, DOWN)),
+            " smaller and the promise would still hold; against the optimal conversion it is ",
+            percent(row.saved_optimal.saved, 2, DOWN),
+            ".",
+        ),
+        gaussian_note(content),
+        _risk_table(content),
+    ]
+    return Section("words", "In plain words", text(body))
+
+
+def _promise(content: Content) -> Markup:
+    row = content.headline
+    lead: list[Child] = [tag("strong", "What is promised."), " Replace one record by any other. "]
+    if content.stated <= 0:
+        return paragraph(
+            lead,
+            "Whatever is read from the release afterwards, its probability changes by at most ",
+            DELTA,
+            "\u202f=\u202f",
+            exact(row.delta),
+            ". The exact ",
+            EPSILON,
+            " at this ",
+            DELTA,
+            " is not above zero, so no factor is needed. A smaller ",
+            DELTA,
+            " says more about this release.",
+        )
+    return paragraph(
+        lead,
+        "Whatever is read from the release afterwards becomes at most ",
+        tag("i", "e", tag("sup", "\u03b5")),
+        " times as likely, with ",
+        EPSILON,
+        "\u202f=\u202f",
+        tag("b", stated_epsilon(content)),
+        " (a factor of ",
+        factor(content.risk.odds[1]),
+        "), but for a probability of ",
+        DELTA,
+        "\u202f=\u202f",
+        exact(row.delta),
+        ". That factor is a limit for the most telling output there is, not for a typical one; "
+        "the power of the best test, below, says what can be done with the release as a whole.",
+    )
+
+
+def gaussian_note(content: Content) -> Markup:
+    """Whether the Gaussian formula errs on the unsafe side anywhere in the table."""
+    rows, alarms = content.summary.epsilons, content.alarms
+    if not alarms:
+        return note(
+            "calm",
+            "The Gaussian formula",
+            paragraph(
+                "The formula for continuous noise of the same budget is not below the exact value at any ",
+                DELTA,
+                " of this report. It is still an estimate without a proof: quote the exact value.",
+            ),
+        )
+    worst = max(alarms, key=_shortfall)
+    return note(
+        "alarm",
+        "Alarm: the Gaussian formula understates the loss",
+        paragraph(
+            f"At {len(alarms)} of {len(rows)} values of ",
+            DELTA,
+            " the formula for continuous noise of the same budget is proved to be below the exact ",
+            EPSILON,
+            ", by up to a share of ",
+            significant(_shortfall(worst), 2, UP),
+            " of it (at ",
+            DELTA,
+            "\u202f=\u202f",
+            exact(worst.delta),
+            "). It is an estimate, not a bound: do not quote it as a guarantee.",
+        ),
+    )
+
+
+def _shortfall(row: EpsilonRow) -> float:
+    """How far the Gaussian formula is below the certified lower bound, relative to it."""
+    lower = float(row.epsilon[0])
+    return (lower - row.gaussian) / abs(lower) if lower else math.inf
+
+
+def _risk_table(content: Content) -> Markup:
+    """Every figure of the risk on its safe side, with what it means."""
+    risk = content.risk
+    alpha, prior, delta = percent(risk.alpha, 0, UP), exact(risk.prior), exact(risk.delta)
+    figures: list[tuple[str, str, float, str, Child]] = [
+        ("Advantage", "at most", risk.advantage[1], UP, "how far true and false alarms of any test lie apart"),
+        ("Power", "at most", risk.power[1], UP, f"how often any test with {alpha} false alarms finds the record"),
+        (
+            "Bayes risk",
+            "at least",
+            risk.bayes_risk[0],
+            DOWN,
+            text("how often an attacker with a prior of ", prior, " is wrong"),
+        ),
+        (
+            "Posterior",
+            "at most",
+            risk.posterior[1],
+            UP,
+            text("what a prior of ", prior, f" becomes after the best test with {alpha} false alarms says yes"),
+        ),
+        (
+            "Odds multiplier",
+            "at most",
+            risk.odds[1],
+            UP,
+            text("how much likelier an event is with the record than without, but for a probability of ", delta),
+        ),
+    ]
+    rows = [
+        [
+            name,
+            text(tag("span", side, cls="aside"), data(value, shown, f"risk-{name}")),
+            meaning,
+        ]
+        for name, side, value, rounding, meaning in figures
+        for shown in [factor(value) if name == "Odds multiplier" else significant(value, 4, rounding)]
+    ]
+    columns = [Column("Figure", numeric=False), Column("Value"), Column("Meaning", numeric=False)]
+    return table("The same guarantee as risk, over all pairs", columns, rows, "risks")
+
+
+def _card(label: Child, value: Child, below: Child) -> Markup:
+    return tag(
+        "div", tag("p", label, cls="label"), tag("p", value, cls="value"), tag("p", below, cls="below"), cls="card"
+    )
+
+
+def _saved(share: Fraction, key: str) -> Markup:
+    return data(share, percent(share, 2, DOWN), key)

@@ -1,0 +1,371 @@
+"""The chapters with the numbers: the guarantee, the release, its noise, what could be saved, the proxy."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from exactdp.apps.report.charts import noise_chart, profile_chart, savings_chart, tradeoff_chart
+from exactdp.apps.report.content import Content
+from exactdp.apps.report.layout import Column, Section, facts, figure, grouped_table, paragraph, share_bar, table
+from exactdp.apps.report.markup import Child, Markup, tag, text
+from exactdp.apps.report.numerals import (
+    DOWN,
+    NEAREST,
+    UP,
+    as_decimal,
+    data,
+    decimals,
+    equals,
+    exact,
+    fine,
+    percent,
+    significant,
+    whole,
+)
+from exactdp.apps.report.plain_words import DELTA, EPSILON
+from exactdp.census.savings import Saving
+from exactdp.census.summary import EpsilonRow
+from exactdp.numbers import shown
+
+MOST_PATHS = 200
+"""Directed paths that are listed; the budget file has them all."""
+
+
+def guarantee(content: Content, charts: bool) -> Section:
+    """epsilon at every delta beside the others, the curves, the worst pair, the best test."""
+    columns = [
+        Column(DELTA),
+        Column(text("Exact ", EPSILON, ", at most")),
+        Column(text("zCDP, optimal")),
+        Column(text("zCDP, simple")),
+        Column(text("Gaussian formula")),
+        Column("The formula is", numeric=False),
+        Column("Worst pair", numeric=False),
+    ]
+    caption = text(
+        EPSILON, " over all pairs of directed paths. Exact and zCDP are rounded up; the formula is not a bound."
+    )
+    body: list[Child] = [
+        table(caption, columns, [_epsilon_row(content, row) for row in content.summary.epsilons], "wide"),
+    ]
+    if charts:
+        pair = [
+            figure(
+                profile_chart(content),
+                text(
+                    DELTA,
+                    " as a function of ",
+                    EPSILON,
+                    ". The dot is the headline; the exact curve is drawn by its upper bound.",
+                ),
+            ),
+            figure(
+                tradeoff_chart(content),
+                "What the best test misses at each rate of false alarms (logarithmic); higher is better protection. "
+                "The dot is at 5\u202f% false alarms.",
+            ),
+        ]
+        body.append(tag("div", pair, cls="figures"))
+    body += [_worst_pair(content), _power_table(content)]
+    return Section("guarantee", "The guarantee, beside the usual ones", text(body))
+
+
+def _epsilon_row(content: Content, row: EpsilonRow) -> list[Child]:
+    comparison = content.comparison(row)
+    verdict = text("equal to 10", tag("sup", "\u22129"))
+    if comparison.shortcut_understates:
+        verdict = tag("strong", "\u25bc too low", cls="unsafe")
+    elif comparison.shortcut_overstates:
+        verdict = text("\u25b2 too high")
+    return [
+        exact(row.delta),
+        data(row.epsilon[1], fine(row.epsilon[1], 8, UP), f"epsilon-{row.delta}"),
+        data(row.zcdp_optimal, fine(row.zcdp_optimal, 4, UP)),
+        data(row.zcdp_simple, fine(row.zcdp_simple, 4, UP)),
+        data(row.gaussian, fine(row.gaussian, 8, NEAREST)),
+        verdict,
+        pair_text(row.worst_pair) if row.tied == 1 else text(f"{row.tied} tied, such as ", pair_text(row.worst_pair)),
+    ]
+
+
+def pair_text(pair: tuple[int, int]) -> Markup:
+    """A pair of directed paths by their numbers."""
+    return tag("span", f"({pair[0]},\u202f{pair[1]})", cls="nobreak")
+
+
+def _worst_pair(content: Content) -> Markup:
+    row, release = content.headline, content.release
+    if len(release.pairs) == 1:
+        number = release.full_path
+        return text(
+            tag("h3", "The worst pair"),
+            paragraph(
+                "This release has one directed path, so there is one pair: the path with itself, ",
+                pair_text((number, number)),
+                ". It has ",
+                *_mechanisms(content),
+                ".",
+            ),
+        )
+    told = (
+        text("is worst")
+        if row.tied == 1
+        else text(f"is one of {row.tied} pairs that bounds of 13 digits cannot tell apart")
+    )
+    paths = [
+        (f"Path {number}", _bypassed(release.allocations[number].bypassed)) for number in dict.fromkeys(row.worst_pair)
+    ]
+    return text(
+        tag("h3", "The worst pair"),
+        paragraph(
+            "A record that moves from one directed path to another is protected by both. "
+            "The release promises what the worst of all ",
+            whole(len(release.pairs)),
+            " pairs promises. At ",
+            DELTA,
+            "\u202f=\u202f",
+            exact(row.delta),
+            " the pair ",
+            pair_text(row.worst_pair),
+            " ",
+            told,
+            ". It has ",
+            *_mechanisms(content),
+            ". Which pair is worst depends on ",
+            DELTA,
+            ", as the table shows.",
+        ),
+        facts(paths),
+    )
+
+
+def _mechanisms(content: Content) -> tuple[Child, ...]:
+    found = content.explanation
+    noises = "one amount of noise" if found.groups == 1 else f"{whole(found.groups)} different amounts of noise"
+    return whole(found.mechanisms), " noisy counts with ", noises
+
+
+def _bypassed(levels: tuple[str, ...]) -> str:
+    return f"bypasses {', '.join(levels)}" if levels else "bypasses nothing: the full path"
+
+
+def _power_table(content: Content) -> Markup | None:
+    if not content.summary.powers:
+        return None
+    columns = [
+        Column("False alarms (\u03b1)"),
+        Column("Missed (\u03b2), at least"),
+        Column("Power, at most"),
+        Column("Power that zCDP would allow"),
+    ]
+    rows = [
+        [
+            exact(row.alpha),
+            data(row.beta[0], fine(row.beta[0], 8, DOWN), f"beta-{row.alpha}"),
+            decimals(1 - as_decimal(row.beta[0]), 6, UP),
+            decimals(1 - as_decimal(row.zcdp_beta), 6, UP),
+        ]
+        for row in content.summary.powers
+    ]
+    return table("The best test of which of two records was there, over all pairs", columns, rows, "slim")
+
+
+def release_facts(content: Content) -> Section:
+    """What was released: levels, budgets, paths."""
+    release = content.release
+    queries = sum(len(level.queries) for level in content.noise)
+    rows: list[tuple[Child, Child]] = [
+        ("Release", release.name),
+        ("Source", release.source),
+        ("Levels and queries", f"{whole(len(content.noise))} levels, {whole(queries)} budgets"),
+        ("Total budget", _total(release.rho)),
+        (
+            "Directed paths",
+            text(
+                data(len(release.allocations), whole(len(release.allocations)), "paths"),
+                ", hence ",
+                data(len(release.pairs), whole(len(release.pairs)), "pairs"),
+                " pairs" if len(release.pairs) > 1 else " pair",
+            ),
+        ),
+        ("Noise", text("discrete Gaussian, \u03c3\u00b2\u202f=\u202f1/\u03c1 for a query of budget \u03c1")),
+        ("Neighbours", "one record replaced by any other, possibly on another directed path"),
+        ("Fingerprint", tag("code", release.fingerprint, cls="hash")),
+    ]
+    columns = [
+        Column("Level", numeric=False),
+        Column("Queries"),
+        Column("Budget \u03c1"),
+        Column("Share of the budget"),
+    ]
+    levels = [
+        [
+            level.level,
+            whole(len(level.queries)),
+            data(level.rho, exact(level.rho)),
+            text(
+                share_bar(float(level.rho / release.rho)),
+                tag("span", percent(level.rho / release.rho, 2, NEAREST), cls="share"),
+            ),
+        ]
+        for level in content.noise
+    ]
+    body = [
+        facts(rows),
+        table("The budget by level of the full path", columns, levels, "slim"),
+        _paths(content),
+    ]
+    return Section("release", "What was released", text(body))
+
+
+def _total(rho: Fraction) -> Markup:
+    rounded = equals(rho).startswith("\u2248")
+    more = tag("span", f", exactly {shown(rho)}", cls="quiet") if rounded else None
+    return text("\u03c1\u202f", data(rho, equals(rho), "rho"), more)
+
+
+def _paths(content: Content) -> Markup | None:
+    release = content.release
+    if len(release.allocations) == 1:
+        return None
+    numbers = sorted(release.allocations)
+    items = [
+        tag("li", tag("b", number), " ", ", ".join(release.allocations[number].bypassed) or "nothing (the full path)")
+        for number in numbers[:MOST_PATHS]
+    ]
+    left = len(numbers) - len(items)
+    more = f" The first {MOST_PATHS} are listed; the budget file has the other {whole(left)}." if left > 0 else ""
+    return text(
+        tag("h3", "Directed paths and the levels they bypass"),
+        paragraph(
+            "Where a path bypasses a level, the budget of that level goes to the nearest level above that is not bypassed. "
+            f"The total stays the same.{more}"
+        ),
+        tag("ul", items, cls="paths"),
+    )
+
+
+def noise(content: Content, charts: bool) -> Section:
+    """sigma2, standard error and margin of every query, by level."""
+    columns = [
+        Column("Query", numeric=False),
+        Column("Budget \u03c1"),
+        Column("\u03c3\u00b2"),
+        Column("Standard error"),
+        Column("95\u202f% margin"),
+    ]
+    groups = [
+        (
+            text(level.level, tag("span", "\u03c1\u202f", equals(level.rho), cls="aside")),
+            [
+                [
+                    _breakable(q.query),
+                    data(q.rho, exact(q.rho)),
+                    data(q.sigma2, significant(q.sigma2, 5)),
+                    data(q.standard_error, significant(q.standard_error, 4)),
+                    text("\u00b1\u202f", data(q.margin, whole(q.margin))),
+                ]
+                for q in level.queries
+            ],
+        )
+        for level in content.noise
+    ]
+    chart = noise_chart(content) if charts else None
+    body = [
+        paragraph(
+            "The noise that each query of the full path adds to one count, before any post-processing. The standard error "
+            "is that of the discrete Gaussian; the margin is the least whole number that the noise exceeds in size in at most "
+            "5\u202f% of cases. Where a path bypasses levels, the level above has more budget and less noise than shown here."
+        ),
+        figure(chart, "Standard error of one count by level; each ring is one query or several with equal noise."),
+        grouped_table("Budget and noise of every query", columns, groups, "dense"),
+    ]
+    return Section("noise", "Noise and accuracy, by level", text(body))
+
+
+def _breakable(name: str) -> Markup:
+    """A name that may be broken after an underscore."""
+    first, *rest = name.split("_")
+    return text(first, [("_", tag("wbr"), part) for part in rest])
+
+
+def savings(content: Content, charts: bool) -> Section:
+    """What could be saved: overall at every delta, and by level at one."""
+    overall = [
+        [exact(row.delta), _saved(row.saved_simple), _saved(row.saved_optimal)] for row in content.summary.epsilons
+    ]
+    levels = [
+        [row.level, exact(row.rho), _saved(row.saved_simple), _saved(row.saved_optimal)]
+        for row in content.summary.levels
+    ]
+    against = [Column("against zCDP, simple"), Column("against zCDP, optimal")]
+    chart = savings_chart(content) if charts else None
+    body = [
+        paragraph(
+            "The share of every noise variance that could be left out while the release still satisfies what zCDP states "
+            "for the full noise. It is certified over all pairs on a grid of 0.01\u202f%, and one step more is proved to be "
+            "too much."
+        ),
+        table("The whole release", [Column(DELTA), *against], overall, "slim"),
+        paragraph(
+            "Each level of the full path accounted for on its own, at ",
+            DELTA,
+            "\u202f=\u202f",
+            exact(content.summary.levels[0].delta),
+            ". These figures do not add up to the one of the whole, which is the one that counts for the release.",
+        ),
+        figure(chart, "Noise variance that each level on its own could save."),
+        table(
+            "Each level on its own", [Column("Level", numeric=False), Column("Budget \u03c1"), *against], levels, "slim"
+        ),
+    ]
+    return Section("savings", "Noise that could be saved", text(body))
+
+
+def _saved(saving: Saving) -> Markup:
+    return data(saving.saved, percent(saving.saved, 2, DOWN))
+
+
+def proxy(content: Content) -> Section:
+    """The full path with itself instead of all pairs, and how far it is off."""
+    number = content.release.full_path
+    pair = pair_text((number, number))
+    columns = [
+        Column(DELTA),
+        Column(text(EPSILON, " of ", pair)),
+        Column(text("Overall ", EPSILON)),
+        Column("Understated by at most"),
+    ]
+    rows = [
+        [
+            exact(row.delta),
+            data(row.proxy[1], fine(row.proxy[1], 10, UP)),
+            data(row.epsilon[1], fine(row.epsilon[1], 10, UP)),
+            significant(_understated(row), 2, UP),
+        ]
+        for row in content.summary.epsilons
+    ]
+    worst = max(_understated(row) for row in content.summary.epsilons)
+    if len(content.release.pairs) == 1:
+        lead = paragraph(
+            "This release has one directed path, so the proxy is the release itself; what is left is the width of the bounds."
+        )
+    else:
+        lead = paragraph(
+            "The full path paired with itself, ",
+            pair,
+            ", is quick to account for and can stand in for all pairs while a design is tuned. Here it understates the overall ",
+            EPSILON,
+            " by a share of at most ",
+            tag("b", data(worst, significant(worst, 2, UP), "proxy-worst")),
+            ". The final statement should still come from all pairs, as above.",
+        )
+    caption = text("The proxy and the whole; the last column is relative")
+    return Section("proxy", "One pair as a proxy", text(lead, table(caption, columns, rows, "slim")))
+
+
+def _understated(row: EpsilonRow) -> float:
+    """How much larger the overall epsilon can be than the proxy's, relative to it."""
+    own = float(row.proxy[0])
+    return abs((float(row.epsilon[1]) - own) / own) if own else math.inf

@@ -1,0 +1,253 @@
+"""What answers look like, for the OpenAPI description; exact numbers are texts, certified doubles are numbers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from exactdp.apps.studio.schema.requests import Design
+
+Exact = Annotated[str, Field(description="An exact fraction or decimal as text.", examples=["24811/5000"])]
+Remarks = Annotated[list[str], Field(description="Warnings about accuracy in plain words; mostly empty.")]
+Seconds = Annotated[float, Field(ge=0, description="Seconds of work.")]
+
+
+class _Answer(BaseModel):
+    """An answer has these members and no others."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Place(_Answer):
+    """Which part of a request was refused: a field, or one budget by its level and query."""
+
+    field: str | None = None
+    level: str | None = None
+    query: str | None = None
+
+
+class Problem(_Answer):
+    """What went wrong, in one sentence that names the value and the remedy."""
+
+    error: str
+    where: Place | None = None
+
+
+class Health(_Answer):
+    """The server is there."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class DesignAnswer(_Answer):
+    """A design with what follows from it."""
+
+    design: Design
+    rho: Exact
+    pairs: int
+    full_path: Annotated[int, Field(description="The number of the path that bypasses nothing, or the fewest levels.")]
+
+
+class CheckedDesign(DesignAnswer):
+    """A design whose numbers are exact fractions and whose scale is 1."""
+
+    remarks: Remarks
+    seconds: Seconds
+
+
+class Start(DesignAnswer):
+    """The design to begin with, the version and the limits of the server."""
+
+    version: str
+    limits: dict[str, int]
+
+
+class ListedRelease(_Answer):
+    """One built-in release."""
+
+    name: str
+    title: str
+    levels: int
+    cells: int
+    paths: int
+    pairs: int
+    rho: Exact
+
+
+class Releases(_Answer):
+    """The built-in releases."""
+
+    releases: list[ListedRelease]
+
+
+class BudgetFiles(_Answer):
+    """A design as budget files that read back as the same design."""
+
+    toml: str
+    csv: Annotated[str | None, Field(description="None where a name cannot be written so; `remark` says why.")]
+    remark: str
+    file_name: Annotated[str, Field(description="A safe name without suffix.")]
+    remarks: Remarks
+    seconds: Seconds
+
+
+class _Others(_Answer):
+    zcdp_optimal: Annotated[float, Field(description="By zCDP with the optimal conversion; a safe bound.")]
+    zcdp_simple: Annotated[float, Field(description="By zCDP with the simple conversion; a safe bound.")]
+    gaussian: Annotated[
+        float, Field(description="By the formula of the continuous Gaussian; an estimate, not a bound.")
+    ]
+
+
+class _Bounds(_Others):
+    lower: Annotated[float, Field(description="Certified lower bound.")]
+    upper: Annotated[float, Field(description="Certified upper bound.")]
+
+
+class _Compared(_Bounds):
+    shortcut_understates: Annotated[bool, Field(description="Proved: the Gaussian formula reports too little.")]
+    statement: str
+
+
+class EpsilonRow(_Compared):
+    """epsilon at one delta."""
+
+    delta: Exact
+
+
+class DeltaRow(_Compared):
+    """delta at one epsilon."""
+
+    epsilon: Exact
+
+
+class BetaRow(_Answer):
+    """The type II error of the best test at one alpha; `lower` is the safe end, `power` is 1 - lower."""
+
+    alpha: Exact
+    lower: float
+    upper: float
+    power: float
+    zcdp: Annotated[float | None, Field(description="Implied by zCDP, a safe bound; None unless it was asked for.")]
+    gaussian: float
+
+
+class DeltaCurve(_Answer):
+    """delta on a grid of epsilons: columns of the same length."""
+
+    epsilon: list[float]
+    lower: list[float]
+    upper: list[float]
+    zcdp_optimal: list[float]
+    zcdp_simple: list[float]
+    gaussian: list[float]
+
+
+class Points(_Answer):
+    """Points of a trade-off curve."""
+
+    alpha: list[float]
+    beta: list[float]
+
+
+class TradeOff(Points):
+    """The trade-off curve, certified from below: convex, from (0, 1) to (1, 0)."""
+
+    gaussian: Points
+
+
+class QueryNoise(_Answer):
+    """The noise of one query. margin95: the least whole number exceeded in size with a probability of at most 5%."""
+
+    query: str
+    rho: Exact
+    sigma2: Exact
+    variance: float
+    standard_error: float
+    margin95: int
+
+
+class LevelNoise(_Answer):
+    """One level of a path."""
+
+    level: str
+    rho: Exact
+    queries: list[QueryNoise]
+
+
+class PathNoise(_Answer):
+    """One path of the pair; `path` is None where it was given by its bypassed levels."""
+
+    path: int | None
+    bypassed: list[str]
+    rho: Exact
+    levels: list[LevelNoise]
+
+
+class PairAnswer(_Answer):
+    """The exact guarantee of one pair of directed paths."""
+
+    pair: list[int | list[str]]
+    rho: Exact
+    mu: float
+    mechanisms: int
+    epsilon: list[EpsilonRow]
+    delta: list[DeltaRow]
+    beta: list[BetaRow]
+    delta_curve: DeltaCurve | None
+    tradeoff: TradeOff | None
+    noise: list[PathNoise] | None
+    risk: dict[str, Any] | None
+    remarks: Remarks
+    seconds: Seconds
+
+
+class ConvertedEpsilon(_Others):
+    """epsilon at one delta."""
+
+    delta: Exact
+
+
+class ConvertedDelta(_Others):
+    """delta at one epsilon."""
+
+    epsilon: Exact
+
+
+class ConvertedBeta(_Answer):
+    """beta at one alpha."""
+
+    alpha: Exact
+    zcdp: float
+    gaussian: float
+
+
+class ConvertedCurve(_Answer):
+    """zCDP's trade-off curve, from below."""
+
+    alpha: list[float]
+    zcdp: list[float]
+
+
+class Converted(_Answer):
+    """What zCDP implies at one rho, and what the Gaussian formula says."""
+
+    rho: Exact
+    epsilon: list[ConvertedEpsilon]
+    delta: list[ConvertedDelta]
+    beta: list[ConvertedBeta]
+    tradeoff: ConvertedCurve | None
+    remarks: Remarks
+    seconds: Seconds
+
+
+class CalibrationAnswer(DesignAnswer):
+    """The least factor on the grid: there the target holds, one step below it fails, both proved."""
+
+    factor: Exact
+    step: Exact
+    statement: str
+    remarks: Remarks
+    seconds: Seconds

@@ -1,0 +1,250 @@
+"""What requests look like: the JSON of designs and questions, with limits on every length."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, WithJsonSchema, model_validator
+
+from exactdp.apps.studio import limits
+
+
+def _read_number(value: object) -> str | int | float:
+    """A number as JSON has it, or a text of one; what the text says is read by the library."""
+    if isinstance(value, str) and 0 < len(value) <= limits.NUMBER_CHARACTERS:
+        return value
+    if type(value) is int or (type(value) is float and math.isfinite(value)):
+        return value
+    raise ValueError(
+        f"must be a number, or a text of at most {limits.NUMBER_CHARACTERS} characters such as 73/10000, 0.0073 or 1e-10"
+    )
+
+
+def _read_path(value: object) -> int | list[str]:
+    """The number of a path, or the levels that it bypasses."""
+    if (type(value) is int or _is_whole(value)) and 1 <= value <= LARGEST_PATH:  # type: ignore[operator]
+        return int(value)  # type: ignore[call-overload, no-any-return]
+    if isinstance(value, list) and len(value) <= limits.LEVELS and all(map(_is_name, value)):
+        return value
+    raise ValueError("must be the number of a path of the design, or a list of the levels that are bypassed")
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= limits.NAME_CHARACTERS
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, float) and value.is_integer()
+
+
+LARGEST_PATH = 999_997
+Whole = Annotated[int, Strict(), BeforeValidator(lambda value: int(value) if _is_whole(value) else value)]
+"""A whole number; 41.0 is one too, as JSON sees it."""
+Number = Annotated[
+    Any,
+    BeforeValidator(_read_number),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {
+                    "type": "string",
+                    "pattern": r"^[+-]?([0-9]+/[0-9]+|([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)$",
+                    "maxLength": limits.NUMBER_CHARACTERS,
+                },
+                {"type": "number"},
+            ],
+            "description": 'An exact number: a text such as "73/10000", "0.0073" or "1e-10"; a JSON number is the decimal '
+            "that it prints as.",
+            "examples": ["1e-10", "73/10000", 0.5],
+        }
+    ),
+]
+Path = Annotated[
+    Any,
+    BeforeValidator(_read_path),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": LARGEST_PATH},
+                {"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": limits.LEVELS},
+            ],
+            "description": "The number of a path of the design, or the levels that the path bypasses.",
+        }
+    ),
+]
+Name = Annotated[str, Field(min_length=1, max_length=limits.NAME_CHARACTERS)]
+Numbers = Annotated[list[Number], Field(max_length=limits.POINTS)]
+
+
+class _Strict(BaseModel):
+    """No member is ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Query(_Strict):
+    """One query of a level and its budget: noise of sigma2 = 1 / rho."""
+
+    name: Name
+    rho: Number
+
+
+class Level(_Strict):
+    """One geographic level and its queries."""
+
+    name: Name
+    queries: Annotated[list[Query], Field(min_length=1, max_length=limits.QUERIES)]
+
+
+class DirectedPath(_Strict):
+    """A directed path of the spine: the levels that it bypasses."""
+
+    number: Annotated[Whole, Field(ge=1, le=LARGEST_PATH)]
+    bypassed: Annotated[list[Name], Field(max_length=limits.LEVELS)] = []
+
+
+class Design(_Strict):
+    """A budget table (levels, top first, with their queries) and the directed paths; what the page edits."""
+
+    name: Annotated[str, Field(max_length=limits.NAME_CHARACTERS)] = "design"
+    title: Annotated[str, Field(max_length=limits.TITLE_CHARACTERS)] = ""
+    source: Annotated[str, Field(max_length=limits.TITLE_CHARACTERS)] = ""
+    levels: Annotated[list[Level], Field(min_length=1, max_length=limits.LEVELS)]
+    paths: Annotated[list[DirectedPath], Field(max_length=limits.PATHS)] = []
+    scale: Annotated[Number, Field(description="A factor on every noise variance sigma2.")] = "1"
+
+    @model_validator(mode="after")
+    def _few_cells(self) -> Design:
+        cells = sum(len(level.queries) for level in self.levels)
+        if cells > limits.CELLS:
+            raise ValueError(f"A design must have at most {limits.CELLS} budgets here. Found {cells}.")
+        return self
+
+
+class About(_Strict):
+    """A question about a design as a whole."""
+
+    design: Design
+
+
+class BudgetFile(_Strict):
+    """A budget file: its name, which ends in .toml or .csv, and its text."""
+
+    file_name: Annotated[
+        str,
+        Field(
+            max_length=limits.NAME_CHARACTERS, json_schema_extra={"pattern": r"\.(toml|csv)$"}, examples=["survey.toml"]
+        ),
+    ]
+    text: Annotated[str, Field(max_length=limits.FILE_CHARACTERS)]
+
+
+class DeltaCurve(_Strict):
+    """A grid of epsilons: those given, or `num` of them from 0 to where zCDP states the delta `least`."""
+
+    num: Annotated[Whole, Field(ge=2, le=limits.CURVE_POINTS)] = 41
+    least: Number = "1e-15"
+    epsilons: Annotated[list[Number], Field(min_length=1, max_length=limits.CURVE_POINTS)] | None = None
+
+
+class TradeOff(_Strict):
+    """A trade-off curve of at most `num` points."""
+
+    num: Annotated[Whole, Field(ge=5, le=limits.CURVE_POINTS)] = 65
+
+
+class OverallDeltaCurve(DeltaCurve):
+    """The same for all pairs, with fewer points."""
+
+    num: Annotated[Whole, Field(ge=2, le=limits.OVERALL_CURVE_POINTS)] = 13
+    epsilons: Annotated[list[Number], Field(min_length=1, max_length=limits.OVERALL_CURVE_POINTS)] | None = None
+
+
+class OverallTradeOff(_Strict):
+    """A trade-off curve of at most `num` points."""
+
+    num: Annotated[Whole, Field(ge=5, le=limits.OVERALL_CURVE_POINTS)] = 33
+
+
+class PairOfPaths(About):
+    """Two directed paths of a design, each by its number or by the levels that it bypasses; without: the full path twice."""
+
+    pair: Annotated[list[Path], Field(min_length=2, max_length=2)] | None = None
+
+
+class PairQuestion(PairOfPaths):
+    """What is asked of one pair of directed paths."""
+
+    deltas: Numbers = ["1e-10"]
+    epsilons: Numbers = []
+    alphas: Numbers = ["0.05"]
+    delta_curve: DeltaCurve | None = DeltaCurve()
+    tradeoff: TradeOff | None = TradeOff()
+    noise: bool = True
+    risk: bool = False
+    zcdp_beta: Annotated[bool, Field(description="Whether zCDP's beta is wanted as well, which takes longer.")] = False
+
+
+class OverallQuestion(About):
+    """What is asked of all pairs of directed paths."""
+
+    deltas: Numbers = ["1e-10"]
+    epsilons: Numbers = []
+    alphas: Numbers = ["0.05"]
+    delta_curve: OverallDeltaCurve | None = OverallDeltaCurve()
+    tradeoff: OverallTradeOff | None = OverallTradeOff()
+    worst_pair: bool = True
+
+
+class Conversion(_Strict):
+    """What zCDP with this rho implies, and the Gaussian formula: epsilon at deltas, delta at epsilons, beta at alphas."""
+
+    rho: Number
+    deltas: Numbers = []
+    epsilons: Numbers = []
+    alphas: Numbers = []
+    tradeoff: Annotated[Whole, Field(ge=5, le=limits.ZCDP_POINTS)] | None = None
+
+
+class CalibrationQuestion(PairOfPaths):
+    """The least factor m / grid on the noise variances that meets a target (epsilon, delta; alpha, beta; or advantage)."""
+
+    over: Literal["pair", "overall"] = "pair"
+    epsilon: Number | None = None
+    delta: Number | None = None
+    alpha: Number | None = None
+    beta: Number | None = None
+    advantage: Number | None = None
+    grid: Annotated[Whole, Field(ge=1, le=limits.GRID)] = 1000
+    level: Name | None = None
+
+
+class CertificateQuestion(PairOfPaths):
+    """One question about a pair, to be answered by a certificate: exactly one of delta, epsilon and alpha."""
+
+    delta: Number | None = None
+    epsilon: Number | None = None
+    alpha: Number | None = None
+    digits: Annotated[Whole, Field(ge=5, le=limits.DIGITS)] = 30
+
+
+class TableQuestion(PairOfPaths):
+    """A table as CSV: the pair's curves, every pair on the grids, or the noise of the pair's paths."""
+
+    what: Literal["curve", "pairs", "noise"] = "curve"
+    deltas: Numbers = ["1e-10"]
+    epsilons: Numbers = []
+    alphas: Numbers = []
+
+
+class ReportQuestion(About):
+    """A report of a design: its headline is at `delta`, its tables are at `deltas` as well."""
+
+    delta: Number = "1e-10"
+    deltas: Annotated[list[Number], Field(max_length=limits.REPORT_POINTS)] = ["1e-5", "1e-10", "1e-15"]
+
+
+def plain(question: BaseModel) -> dict[str, Any]:
+    """A question as plain data, for the workers."""
+    return question.model_dump()

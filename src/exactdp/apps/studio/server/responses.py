@@ -1,0 +1,161 @@
+"""Replies: JSON, files, streams of events, and every error as one sentence. When a client leaves, its work is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import aclosing, suppress
+from typing import Any
+
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException as AnyHTTPError
+
+from exactdp.apps.studio.server.scheduler import DEFECT, as_json
+from exactdp.apps.studio.server.worker_pool import WorkError
+from exactdp.numbers import shown
+
+
+class GoneError(Exception):
+    """The client has left."""
+
+
+async def while_there(request: Request, work: Coroutine[Any, Any, bytes]) -> bytes:
+    """The result of the work; when the client leaves, the work is cancelled."""
+    task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request.receive))
+    try:
+        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise GoneError
+        return task.result()
+    finally:
+        for one in (task, leaving):
+            one.cancel()
+        await asyncio.gather(task, leaving, return_exceptions=True)
+
+
+async def _left(receive: Any) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class Events(Response):
+    """Events as lines of JSON, as they come; when the client leaves, their source is closed."""
+
+    media_type = "application/x-ndjson"
+
+    def __init__(self, events: AsyncGenerator[dict[str, Any], None]) -> None:
+        super().__init__()
+        self._events = events
+        del self.headers["content-length"]
+        self.headers["cache-control"] = "no-store"
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Write until the events end or the client leaves."""
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        writing, leaving = asyncio.ensure_future(self._write(send)), asyncio.ensure_future(_left(receive))
+        try:
+            await asyncio.wait({writing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in (writing, leaving):
+                one.cancel()
+            await asyncio.gather(writing, leaving, return_exceptions=True)
+
+    async def _write(self, send: Any) -> None:
+        async def line(event: dict[str, Any], more: bool = True) -> None:
+            await send({"type": "http.response.body", "body": as_json(event) + b"\n", "more_body": more})
+
+        try:
+            async with aclosing(self._events) as events:
+                async for event in events:
+                    await line(event)
+        except WorkError as error:
+            await line({"event": "error", "error": printable(str(error))})
+        except OSError:
+            return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def printable(sentence: str) -> str:
+    """One line of printable characters, whatever was typed."""
+    return "".join(c if c.isprintable() else "?" for c in " ".join(sentence.split()))
+
+
+def json_reply(content: bytes | dict[str, Any], status: int = 200) -> Response:
+    """JSON that no cache keeps."""
+    body = content if isinstance(content, bytes) else as_json(content)
+    return Response(body, status, {"cache-control": "no-store"}, "application/json")
+
+
+def file_reply(answer: bytes, media_type: str) -> Response:
+    """The text in an answer as a file to be saved."""
+    found = json.loads(answer)
+    headers = {"cache-control": "no-store", "content-disposition": f'attachment; filename="{found["file_name"]}"'}
+    return Response(found["text"], 200, headers, media_type)
+
+
+def add_errors(app: FastAPI) -> None:
+    """Every error as one sentence."""
+
+    @app.exception_handler(WorkError)
+    async def _work(request: Request, error: WorkError) -> Response:
+        where = getattr(error, "where", None)
+        response = json_reply({"error": printable(str(error)), **({"where": where} if where else {})}, error.status)
+        if error.status == 429:
+            response.headers["retry-after"] = "2"
+        return response
+
+    @app.exception_handler(RequestValidationError)
+    async def _invalid(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = [place for place in first["loc"] if place != "body"]
+        return json_reply({"error": printable(_sentence(first, where)), "where": _place(where, error.body)}, 422)
+
+    @app.exception_handler(AnyHTTPError)
+    async def _http(request: Request, error: AnyHTTPError) -> Response:
+        texts = {404: "There is nothing at this address.", 405: "This address does not take such a request."}
+        detail = (
+            str(error.detail) if isinstance(error, HTTPException) else texts.get(error.status_code, str(error.detail))
+        )
+        return json_reply({"error": printable(detail)}, error.status_code)
+
+    @app.exception_handler(Exception)
+    async def _defect(request: Request, error: Exception) -> Response:
+        return json_reply({"error": DEFECT}, 500)  # the gate has the rest
+
+    @app.exception_handler(GoneError)
+    async def _gone(request: Request, error: GoneError) -> Response:
+        return Response(status_code=499)
+
+
+def _sentence(error: Any, where: list[str | int]) -> str:
+    """The first thing that is wrong with a request, in words."""
+    text = str(error["msg"]).removeprefix("Value error, ").rstrip(".")
+    if error["type"] == "missing":
+        return f"{_spoken(where)} is missing; add it."
+    if error["type"] == "extra_forbidden":
+        return f"{_spoken(where)} is not known here; remove it."
+    if error["type"] == "value_error" and text[:1].isupper():
+        return f"{text}."
+    value = error.get("input")
+    found = {dict: "an object", list: "a list", type(None): "nothing"}.get(type(value)) or shown(ascii(value))
+    if text.startswith("must"):
+        return f"{_spoken(where)} {text}. Found {found}."
+    return f"{_spoken(where)}: {text[:1].lower()}{text[1:]}. Found {found}."
+
+
+def _spoken(where: list[str | int]) -> str:
+    return shown(ascii(".".join(map(str, where)))[1:-1]) if where else "The body"
+
+
+def _place(where: list[str | int], body: Any) -> dict[str, str]:
+    """The field, and the names of level and query where it is a budget."""
+    place = {"field": _spoken(where)}
+    if where[:2] == ["design", "levels"]:
+        with suppress(KeyError, IndexError, TypeError):
+            level = body["design"]["levels"][where[2]]
+            names = {"level": level["name"], "query": level["queries"][where[4]]["name"]}
+            if all(isinstance(name, str) for name in names.values()):
+                place |= names
+    return place

@@ -1,0 +1,230 @@
+"""The desk: takes a question, looks whether it was answered before, and hands it to a lane of workers."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from exactdp.apps.studio.limits import WorkLimits
+from exactdp.apps.studio.server.worker_pool import (
+    Answer,
+    CrashedError,
+    DefectError,
+    FullError,
+    Lane,
+    Reply,
+    TooLongError,
+)
+from exactdp.apps.studio.work.designs import Record
+from exactdp.apps.studio.work.dispatch import answered
+from exactdp.apps.studio.work.overall import assembled
+
+log = logging.getLogger("exactdp.studio")
+
+DEFECT = "The studio failed at this, which is a defect of exactdp. Please report what you asked for."
+_BUSY = "Too many questions are waiting. Try again in a few seconds."
+_CRASHED = "The process that worked on this ended unexpectedly, perhaps for lack of memory. Try again, or ask for less."
+
+_NOTHING: Record = {
+    "deltas": [],
+    "epsilons": [],
+    "delta_curve": None,
+    "risk": False,
+    "alphas": [],
+    "tradeoff": None,
+    "noise": False,
+}
+_SECOND_HALF = ("alphas", "tradeoff", "noise")
+_ANSWERS = {"alphas": "beta"}
+
+
+class Memory:
+    """The most recent answers, up to a number of bytes."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most, self._held = most_bytes, 0
+        self._answers: OrderedDict[str, bytes] = OrderedDict()
+
+    def get(self, key: str) -> bytes | None:
+        """The answer, if it is still there."""
+        found = self._answers.get(key)
+        if found is not None:
+            self._answers.move_to_end(key)
+        return found
+
+    def put(self, key: str, answer: bytes) -> None:
+        """Keep an answer, and forget the oldest beyond the limit."""
+        if key in self._answers or len(answer) > self._most // 4:
+            return
+        self._answers[key] = answer
+        self._held += len(answer)
+        while self._held > self._most:
+            self._held -= len(self._answers.popitem(last=False)[1])
+
+
+class Desk:
+    """Three lanes: short questions never wait behind long ones, and neither wait behind reports."""
+
+    def __init__(self, limits: WorkLimits | None = None, answer: Answer = answered) -> None:
+        self.limits = limits or WorkLimits()
+        self.short = Lane(
+            self.limits.short_workers, self.limits.short_waiting, self.limits, answer, self.limits.grace_seconds
+        )
+        self.long = Lane(self.limits.long_workers, self.limits.long_waiting, self.limits, answer)
+        self.reports = Lane(self.limits.report_workers, self.limits.report_waiting, self.limits, answer)
+        self.memory = Memory(self.limits.cache_bytes)
+
+    async def start(self, first: tuple[str, Record]) -> None:
+        """Start the workers of both lanes and warm them up; one for reports is started with the first report."""
+        await asyncio.gather(self.short.start(first), self.long.start(first))
+
+    async def close(self) -> None:
+        """End all workers."""
+        await asyncio.gather(self.short.close(), self.long.close(), self.reports.close())
+
+    async def short_answer(self, name: str, question: Record) -> bytes:
+        """The JSON of an answer that should take milliseconds; one that does not goes on in the long lane."""
+        return await self._remembered(name, question, self._short_then_long(name, question))
+
+    async def pair(self, question: Record) -> bytes:
+        """The JSON of the answer about one pair; two workers share it where both are free."""
+        if self.short.free < 2:
+            return await self.short_answer("pair", question)
+        return await self._remembered("pair", question, self._in_halves(question))
+
+    async def _in_halves(self, question: Record) -> Reply:
+        first = {**question, **{name: _NOTHING[name] for name in _SECOND_HALF}}
+        second = {**question, **{name: nothing for name, nothing in _NOTHING.items() if name not in _SECOND_HALF}}
+        both = (self._short_then_long("pair", half) for half in (first, second))
+        one, other = await asyncio.gather(*both, return_exceptions=True)
+        for reply in (one, other):
+            if isinstance(reply, BaseException):
+                raise reply
+        assert isinstance(one, Reply)
+        assert isinstance(other, Reply)
+        mine, theirs = one.answer or {}, other.answer or {}
+        remarks = list(dict.fromkeys([*mine["remarks"], *theirs["remarks"]]))
+        merged = {**mine, **{_ANSWERS.get(name, name): theirs[_ANSWERS.get(name, name)] for name in _SECOND_HALF}}
+        return Reply({**merged, "remarks": remarks}, "", max(one.seconds, other.seconds), 0)
+
+    async def long_answer(self, name: str, question: Record) -> bytes:
+        """The JSON of an answer that may take a while."""
+        return await self._remembered(name, question, self._in_long_lane(name, question))
+
+    async def report(self, question: Record) -> bytes:
+        """The JSON of a report, which takes many seconds."""
+        work = _limited(self.reports, "report", question, self.limits.report_seconds)
+        return await self._remembered("report", question, work)
+
+    async def _remembered(self, name: str, question: Record, work: Any) -> bytes:
+        key = key_of(name, question)
+        found = self.memory.get(key)
+        if found is not None:
+            work.close()
+            return found
+        reply: Reply = await work
+        answer = as_json({**(reply.answer or {}), "seconds": round(reply.seconds, 6)})
+        self.memory.put(key, answer)
+        return answer
+
+    async def _short_then_long(self, name: str, question: Record) -> Reply:
+        try:
+            return await _explained(self.short.ask(name, question, self.limits.short_seconds))
+        except TooLongError:
+            return await self._in_long_lane(name, question)
+
+    async def _in_long_lane(self, name: str, question: Record) -> Reply:
+        return await _limited(self.long, name, question, self.limits.long_seconds)
+
+    async def overall(self, question: Record) -> AsyncGenerator[Record, None]:
+        """The events of an overall accounting: start, parts as they come, done."""
+        key = key_of("overall", question)
+        kept = self.memory.get(key)
+        if kept is not None:
+            yield json.loads(kept)
+            return
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        planned = (await self._short_then_long("overall_plan", question)).answer or {}
+        parts, known, remarks = planned["parts"], planned["known"], list(planned["remarks"])
+        rows: dict[str, dict[int, list[Record]]] = {}
+        done = 0
+        yield {"event": "start", "steps": len(parts), **known}
+        async with aclosing(self._parts(question["design"], parts)) as answers:
+            async for i, answer in answers:
+                done += 1
+                remarks += answer["remarks"]
+                for quantity, own in {parts[i]["quantity"]: answer["rows"], **answer.get("also", {})}.items():
+                    rows.setdefault(quantity, {})[i] = own
+                    yield {"event": "part", "done": done, "steps": len(parts), "quantity": quantity, "rows": own}
+        in_order = {name: [row for i in sorted(found) for row in found[i]] for name, found in rows.items()}
+        result = assembled(known, in_order, remarks)
+        event = {"event": "done", "result": result, "seconds": round(loop.time() - start, 6)}
+        self.memory.put(key, as_json(event))
+        yield event
+
+    async def _parts(self, design: Record, parts: list[Record]) -> AsyncGenerator[tuple[int, Record], None]:
+        """The answers of parts as they come, as many at a time as there are workers."""
+        todo = iter(enumerate(parts))
+        running: dict[asyncio.Task[Reply], int] = {}
+
+        def hand_out() -> None:
+            while len(running) < self.limits.long_workers:
+                i, one = next(todo, (-1, {}))
+                if i < 0:
+                    return
+                running[asyncio.ensure_future(self._in_long_lane("overall_part", {"design": design, **one}))] = i
+
+        try:
+            hand_out()
+            while running:
+                ready, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in ready:
+                    i = running.pop(task)
+                    yield i, task.result().answer or {}
+                hand_out()
+        finally:
+            for task in running:
+                task.cancel()
+            if running:
+                await asyncio.gather(*running, return_exceptions=True)
+
+
+async def _limited(lane: Lane, name: str, question: Record, seconds: float) -> Reply:
+    """The reply of a lane, or one sentence about its limit of time."""
+    try:
+        return await _explained(lane.ask(name, question, seconds))
+    except TooLongError:
+        raise TooLongError(
+            f"This took longer than {seconds:g} seconds, the limit of the studio. Ask for less, or use the commands of exactdp."
+        ) from None
+
+
+async def _explained(work: Any) -> Reply:
+    """The reply, or the failure in words."""
+    try:
+        reply: Reply = await work
+        return reply
+    except FullError:
+        raise FullError(_BUSY) from None
+    except CrashedError:
+        raise CrashedError(_CRASHED) from None
+    except DefectError as error:
+        log.error("a defect: %s", error)
+        raise DefectError(DEFECT) from None
+
+
+def key_of(name: str, question: Record) -> str:
+    """The same for equal questions only."""
+    return hashlib.sha256(as_json([name, question])).hexdigest()
+
+
+def as_json(value: Any) -> bytes:
+    """JSON in ASCII, without NaN and infinities."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")

@@ -1,0 +1,185 @@
+"""The gate before the API: who may ask, how much may be sent, and which headers every answer carries.
+
+Only pages of this server may ask (Host and Origin are checked on every request), only JSON is taken, bodies are counted as they
+arrive, and no answer may be framed, sniffed or combined with code or data from elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from typing import Any
+
+from fastapi import HTTPException
+
+from exactdp.apps.studio.limits import BODY_BYTES
+from exactdp.apps.studio.server.scheduler import DEFECT, as_json, log
+from exactdp.apps.studio.server.worker_pool import place_of
+
+CONTENT_SECURITY_POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data: blob:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "manifest-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+HEADERS = {
+    "content-security-policy": CONTENT_SECURITY_POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+_TOO_LARGE = f"A request must have at most {BODY_BYTES:,} bytes. Found {{}}; send a smaller design."
+_METHODS = ("GET", "HEAD", "POST")
+_RAW = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+
+
+def addresses(hosts: Iterable[str], port: int) -> frozenset[str]:
+    """What the Host header may say: these names with the port, and without it where it is the usual one."""
+    names = [f"[{host}]" if ":" in host else host.lower() for host in hosts]
+    return frozenset([f"{name}:{port}" for name in names] + (names if port == 80 else []))
+
+
+class Gate:
+    """An ASGI application around another."""
+
+    def __init__(self, app: Any, allowed: Collection[str], body_seconds: float = 20.0) -> None:
+        self._app, self._allowed, self._body_seconds = app, frozenset(allowed), body_seconds
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass a request on, or refuse it in one sentence."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # a web socket: there are none
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        start = time.perf_counter()
+        answer = _Answer(send, start)
+        body = _Body(receive, self._body_seconds)
+        refusal = self._refusal(scope)
+        try:
+            if refusal is not None:
+                await answer.refuse(*refusal)
+            else:
+                await self._app(scope, body.receive, answer.send)
+        except (
+            asyncio.CancelledError
+        ):  # the server is closing: a sentence, or the end of what was begun, and no traceback
+            with suppress(Exception):
+                await (answer.end() if answer.status else answer.refuse(503, _CLOSING))
+        except Exception as error:
+            log.error("a defect: %s", place_of(error))
+            await answer.refuse(500, DEFECT)
+        route = getattr(scope.get("route"), "path", "-")
+        log.info("%s %s %s %.0f ms", scope["method"], route, answer.status, 1000 * (time.perf_counter() - start))
+
+    def _refusal(self, scope: Any) -> tuple[int, str] | None:
+        """The status and the sentence, if the request is not for us or not in order."""
+        headers: dict[bytes, list[bytes]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name.lower(), []).append(value)
+        hosts = [value.decode("latin-1").lower() for value in headers.get(b"host", [])]
+        if len(hosts) != 1 or hosts[0] not in self._allowed:
+            return 403, "This server answers only at the address that it printed when it started. Open that address."
+        origins = [value.decode("latin-1").lower() for value in headers.get(b"origin", [])]
+        if any(origin != f"http://{hosts[0]}" for origin in origins):
+            return (
+                403,
+                "Only the studio's own page may ask this server. Open the address that it printed when it started.",
+            )
+        if scope["path"].startswith("/api/") and headers.get(b"sec-fetch-site", [b"none"])[0] not in (
+            b"same-origin",
+            b"none",
+        ):
+            return (
+                403,
+                "Only the studio's own page may ask this server. Open the address that it printed when it started.",
+            )
+        if scope["method"] not in _METHODS:
+            return 405, "The studio takes GET and POST requests only."
+        return _body_refusal(headers) if scope["method"] == "POST" else None
+
+
+def _body_refusal(headers: dict[bytes, list[bytes]]) -> tuple[int, str] | None:
+    kinds = headers.get(b"content-type", [])
+    if len(kinds) != 1 or kinds[0].split(b";")[0].strip().lower() != b"application/json":
+        return 415, "A request must have the content type application/json."
+    if b"content-encoding" in headers:
+        return 415, "A request must not be compressed."
+    length = headers.get(b"content-length", [b"0"])[0]
+    if not length.isdigit() or len(length) > 15:
+        return 400, "The content length must be a whole number."
+    if int(length) > BODY_BYTES:
+        return 413, _TOO_LARGE.format(f"{int(length):,}")
+    return None
+
+
+class _Body:
+    """Counts what arrives, and does not wait for ever."""
+
+    def __init__(self, receive: Any, seconds: float) -> None:
+        self._receive, self._bytes, self._complete = receive, 0, False
+        self._seconds, self._until = seconds, asyncio.get_running_loop().time() + seconds
+
+    async def receive(self) -> Any:
+        if self._complete:
+            return await self._receive()  # only a disconnection can come now
+        try:
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+        except TimeoutError:
+            raise HTTPException(
+                408, f"The request did not arrive within {self._seconds:g} seconds. Send it again."
+            ) from None
+        self._complete = message["type"] != "http.request" or not message.get("more_body", False)
+        self._bytes += len(message.get("body", b""))
+        if self._bytes > BODY_BYTES:
+            raise HTTPException(413, _TOO_LARGE.format("more"))
+        return message
+
+
+_CLOSING = "The studio is closing. Start it again, and ask again."
+
+
+class _Answer:
+    """Puts the headers on every answer, and refuses where none was begun."""
+
+    def __init__(self, send: Any, start: float) -> None:
+        self._send, self._start, self.status = send, start, 0
+
+    async def send(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            timing = f"total;dur={1000 * (time.perf_counter() - self._start):.1f}".encode()
+            message = {**message, "headers": [*message["headers"], *_RAW, (b"server-timing", timing)]}
+        await self._send(message)
+
+    async def end(self) -> None:
+        """Nothing more comes."""
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def refuse(self, status: int, sentence: str) -> None:
+        if self.status:  # it is too late for a sentence
+            return
+        body = as_json({"error": sentence})
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"cache-control", b"no-store"),
+            (b"connection", b"close"),  # what is left of a body is not read
+        ]
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})

@@ -1,0 +1,118 @@
+"""The studio as a process: a socket on this machine, the application behind its gate, and an orderly end."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from exactdp.census.releases import Release
+from exactdp.errors import InvalidInputError, MissingExtraError
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from exactdp.apps.studio.server.scheduler import Desk
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a host."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # the protocol by its number: only then are small packets sent at once, instead of after up to 40 ms
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        if os.name == "posix":
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(256)
+        return listening
+    except (OSError, OverflowError, UnicodeError) as error:
+        listening.close()
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InvalidInputError(
+            f"The studio cannot listen at {host}, port {port}: {reason}. Choose another with --port, or --port 0."
+        ) from None
+
+
+def make_server(
+    start: Release,
+    listening: socket.socket,
+    names: Iterable[str] = LOOPBACK,
+    *,
+    desk: Desk | None = None,
+    ready: Callable[[], None] = lambda: None,
+) -> uvicorn.Server:
+    """A server for this socket that answers to these names; `ready` is called once it does. Run it with its socket."""
+    import uvicorn
+
+    from exactdp.apps.studio.server.app import make_app
+    from exactdp.apps.studio.server.scheduler import Desk
+    from exactdp.apps.studio.server.security import Gate, addresses
+
+    for name in _ONE_THREAD:  # of the workers: there are as many processes as there is work for
+        os.environ.setdefault(name, "1")
+    the_desk = desk or Desk()
+    allowed = addresses(names, listening.getsockname()[1])
+    config = uvicorn.Config(
+        Gate(make_app(start, the_desk), allowed, the_desk.limits.body_seconds),
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        ws="none",
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=2,
+        limit_concurrency=512,
+        h11_max_incomplete_event_size=32 << 10,
+    )
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            ready()
+
+    return Server(config)
+
+
+def serve(
+    start: Release,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    other_names: Sequence[str] = (),
+    browser: bool = True,
+    told: Callable[[str], None] = print,
+) -> None:
+    """Serve until interrupted; `told` hears the address once the server answers there."""
+    if any(find_spec(needed) is None for needed in ("fastapi", "uvicorn")):
+        raise MissingExtraError("The studio", "studio")
+    with bind(host, port) as listening:
+        shown = "127.0.0.1" if host in ("0.0.0.0", "") else f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{listening.getsockname()[1]}/"
+
+        def ready() -> None:
+            told(address)
+            if browser:
+                threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+        server = make_server(start, listening, {*LOOPBACK, host, *other_names}, ready=ready)
+        with suppress(KeyboardInterrupt):
+            server.run(sockets=[listening])

@@ -1,0 +1,206 @@
+"""Designs as the page edits them, and as releases: every number exact, every slip named with its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from exactdp.apps.studio import limits
+from exactdp.census.budget_design import Draft, checked
+from exactdp.census.budget_files import budget_toml, parse_budget
+from exactdp.census.releases import Release
+from exactdp.census.tables import as_csv
+from exactdp.errors import InvalidInputError
+from exactdp.numbers import positive, shown
+
+Record = dict[str, Any]
+
+
+class PlacedError(InvalidInputError):
+    """A refusal that knows what it is about: a field, or one budget by its level and query."""
+
+    def __init__(self, sentence: str, **where: str) -> None:
+        super().__init__(sentence)
+        self.where = where
+
+
+UNNUMBERED = 999_998
+"""From this number on paths were given by their bypassed levels only."""
+LARGEST_SCALE = Fraction(10**6)
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def design_of(release: Release) -> Record:
+    """A release as an editable design."""
+    return {
+        "name": release.name,
+        "title": release.title,
+        "source": release.source,
+        "levels": [
+            {"name": level, "queries": [{"name": query, "rho": str(rho)} for query, rho in queries.items()]}
+            for level, queries in release.table.items()
+        ],
+        "paths": [{"number": number, "bypassed": list(levels)} for number, levels in release.bypassed.items()],
+        "scale": "1",
+    }
+
+
+def release_of(design: Mapping[str, Any], paths: Sequence[Mapping[str, Any]] | None = None) -> Release:
+    """The release that a design describes, its scale applied; `paths` stand in for the design's own."""
+    chosen = design["paths"] if paths is None else paths
+    levels = [
+        (level["name"], [(query["name"], _as_written(query["rho"])) for query in level["queries"]])
+        for level in design["levels"]
+    ]
+    settings = {key: design[key] for key in ("title", "source") if design[key]}
+    draft = Draft(settings, levels, [(str(path["number"]), path["bypassed"]) for path in chosen])
+    try:
+        release = checked(draft, _printable(design["name"]), "")
+    except InvalidInputError as error:
+        raise _located(error, draft) from None
+    scale = positive(design["scale"], "scale")
+    if not 1 / LARGEST_SCALE <= scale <= LARGEST_SCALE:
+        raise InvalidInputError(
+            f"scale must be between {float(1 / LARGEST_SCALE):g} and {float(LARGEST_SCALE):g}. Found {shown(design['scale'])}."
+        )
+    if scale == 1:
+        return release
+    exact = [
+        (level, [(query, str(rho / scale)) for query, rho in queries.items()])
+        for level, queries in release.table.items()
+    ]
+    try:
+        return checked(replace(draft, levels=exact), release.name, "")
+    except InvalidInputError as error:
+        raise PlacedError(f"With the scale {shown(scale)}: {error}", field="scale") from None
+
+
+def _located(error: InvalidInputError, draft: Draft) -> InvalidInputError:
+    """The same refusal with the cell that it is about, if it is about one."""
+    for level, queries in draft.levels:
+        for query, _ in queries:
+            if f" in level {shown(level)}, query {shown(query)}" in str(error):
+                return PlacedError(str(error), level=level, query=query)
+    return error
+
+
+def _as_written(rho: object) -> object:
+    """A JSON number with a fraction as the decimal that it prints as."""
+    return str(rho) if isinstance(rho, float) else rho
+
+
+def _printable(name: str) -> str:
+    result = " ".join(name.split()) or "design"
+    if not result.isprintable():
+        raise InvalidInputError(f"The name of a design must be printable. Found {shown(ascii(name))}.")
+    return result
+
+
+def chosen_pair(design: Mapping[str, Any], pair: Sequence[Any] | None) -> tuple[Release, tuple[int, int]]:
+    """A release with the two paths that were asked for, and their numbers; without a choice, the full path twice."""
+    paths = design["paths"]
+    if pair is None:
+        fewest: Mapping[str, Any] = min(
+            paths, key=lambda p: (len(p["bypassed"]), p["number"]), default={"number": 1, "bypassed": []}
+        )
+        only = int(fewest["number"])
+        return release_of(design, [fewest]), (only, only)
+    known = {path["number"]: path for path in paths or [{"number": 1, "bypassed": []}]}
+    wanted: list[Mapping[str, Any]] = []
+    for i, reference in enumerate(pair):
+        if isinstance(reference, list):
+            wanted.append({"number": UNNUMBERED + i, "bypassed": reference})
+        elif reference in known:
+            wanted.append(known[reference])
+        else:
+            raise InvalidInputError(
+                f"A path is one of {', '.join(map(str, sorted(known)))}, or a list of bypassed levels. Found {reference}."
+            )
+    distinct = {path["number"]: path for path in wanted}
+    first, second = (int(path["number"]) for path in wanted)
+    return release_of(design, list(distinct.values())), (first, second)
+
+
+def described(release: Release) -> Record:
+    """A design with what follows from it."""
+    _few(release)
+    return {
+        "design": design_of(release),
+        "rho": str(release.rho),
+        "pairs": len(release.bypassed) * (len(release.bypassed) + 1) // 2,
+        "full_path": full_path(release),
+    }
+
+
+def full_path(release: Release) -> int:
+    """The path that bypasses nothing (or the fewest levels), found without its allocations."""
+    return min(release.bypassed, key=lambda n: (len(release.bypassed[n]), n))
+
+
+def _few(release: Release) -> None:
+    cells = sum(map(len, release.table.values()))
+    for what, found, most in (
+        ("levels", len(release.table), limits.LEVELS),
+        ("queries in a level", max(map(len, release.table.values())), limits.QUERIES),
+        ("budgets", cells, limits.CELLS),
+        ("directed paths", len(release.bypassed), limits.PATHS),
+    ):
+        if found > most:
+            raise InvalidInputError(
+                f"The studio takes at most {most} {what}. Found {found}; use the commands of exactdp for a larger design."
+            )
+
+
+def parsed(file_name: str, text: str) -> Record:
+    """The design in the text of a budget file."""
+    try:
+        content = text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInputError(
+            "A budget file must be a text in UTF-8. Found half of a character; save it again."
+        ) from None
+    return described(parse_budget(content, file_name))
+
+
+def exported(design: Mapping[str, Any]) -> Record:
+    """The texts of the TOML and of the CSV budget file of a design; both read back as the same design.
+
+    Names with semicolons cannot be written as CSV: then `csv` is None and `remark` says why.
+    """
+    release = release_of(design)
+    try:
+        csv, remark = budget_csv(release), ""
+    except InvalidInputError as error:
+        csv, remark = None, str(error)
+    return {"toml": budget_toml(release), "csv": csv, "remark": remark, "file_name": file_stem(release.name)}
+
+
+def file_stem(name: str) -> str:
+    """A name that is safe in a file name."""
+    return _UNSAFE.sub("-", name).strip("-.")[:80] or "design"
+
+
+def budget_csv(release: Release) -> str:
+    """The text of a CSV budget file, one budget in a row, every budget an exact fraction.
+
+    Guarantee: reading the text gives the table and the bypassed sets again, in the same order; what cannot be written so is
+    refused.
+    """
+    remarks = [f"# {key}: {value}" for key, value in (("title", release.title), ("source", release.source)) if value]
+    remarks += [f"# bypassed {number}: {'; '.join(levels)}".rstrip() for number, levels in release.bypassed.items()]
+    rows = [(level, query, str(rho)) for level, queries in release.table.items() for query, rho in queries.items()]
+    text = "\n".join([*remarks, as_csv(("level", "query", "rho"), rows)])
+    try:
+        again = parse_budget(text.encode(), f"{file_stem(release.name)}.csv")
+        same = design_of(again)["levels"] == design_of(release)["levels"] and again.bypassed == release.bypassed
+    except InvalidInputError:
+        same = False
+    if not same:
+        raise InvalidInputError(
+            "A design can be written as CSV if no level's name has a semicolon or starts with #. "
+            f"Found others in {shown(release.name)}; rename the level."
+        )
+    return text

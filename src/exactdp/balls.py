@@ -1,0 +1,82 @@
+"""Balls (Arb): numbers with rigorous error bounds at any precision, and their ends as doubles, fractions and decimals."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
+
+from flint import arb, ctx, fmpq
+
+_LOCK = threading.RLock()
+
+BITS = 192
+"""Working precision of the constants of a loss: units, anchors, moments."""
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Arb's working precision inside the block, restored afterwards even when the block fails.
+
+    Precision is process-wide state in python-flint, so threads take turns: one lock covers every block.
+    """
+    with _LOCK:
+        before = ctx.prec
+        ctx.prec = bits
+        try:
+            yield
+        finally:
+            ctx.prec = before
+
+
+def ball(value: Fraction | int) -> arb:
+    """The narrowest ball around an exact rational at the current precision."""
+    value = Fraction(value)
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def fraction(value: arb) -> Fraction:
+    """The exact value of a ball of radius 0."""
+    mantissa, exponent = value.man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def upper_double(value: arb) -> float:
+    """A double above the ball, in both readings: as the binary number it is, and as the decimal it prints as.
+
+    An exact 0 stays one, and nothing that is at most 0 becomes positive.
+    """
+    top = float(value.upper())
+    above = math.nextafter(top, math.inf) if math.isfinite(top) else top
+    return min(above, 0.0) if value <= 0 else above
+
+
+def around_zero(size: arb) -> arb:
+    """The ball that holds [-size, size]."""
+    return (-size).union(size)
+
+
+_SPARE = 6  # working digits beyond those promised
+
+
+def bits_of(digits: int) -> int:
+    """Working precision for so many decimal digits."""
+    return math.ceil(digits * math.log2(10)) + 64
+
+
+def decimals(value: arb, digits: int) -> tuple[Decimal, Decimal]:
+    """The ends of a positive ball as decimals of a few more digits than promised, rounded outward, whatever the exponent."""
+    with precision(bits_of(digits + 2 * _SPARE)):
+        middle, radius, exponent = (int(part) for part in value.mid_rad_10exp(digits + _SPARE))
+    return Decimal(f"{middle - radius}E{exponent}"), Decimal(f"{middle + radius}E{exponent}")
+
+
+def ends_of(value: arb) -> tuple[float, float]:
+    """The ends of a ball as doubles, rounded outward; an exact double stays one."""
+    with precision(BITS):
+        low, high = float(value.lower()), float(value.upper())
+        exact = bool(value == arb(low))
+    return (low, low) if exact else (math.nextafter(low, -math.inf), math.nextafter(high, math.inf))

@@ -1,0 +1,135 @@
+"""Certified numbers of any size: mantissa bounds with a common exponent, rounded outward when they become doubles."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from flint import arb
+
+from exactdp.balls import precision
+from exactdp.doubles import Bools, Floats
+from exactdp.notebooks import repr_html
+
+_SLACK = 2.0**-48  # 32 units of rounding: two calls of exp and three products lose less than 20
+_LOG_SLACK = 2.0**-49  # 16 units: a call of log (8 of its result) and a sum lose less than 10
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """lower * exp(log_scale) <= exact <= upper * exp(log_scale), elementwise, all bounds non-negative.
+
+    A certified quantity. Estimates are plain floats; only the engine's evaluation makes Brackets.
+    """
+
+    log_scale: Floats
+    lower: Floats
+    upper: Floats
+
+    def lower_floats(self) -> Floats:
+        """The lower bound as doubles, rounded down, never below 0."""
+        half = np.exp(0.5 * self.log_scale)
+        result: Floats = np.maximum(np.nextafter(self.lower * half * half * (1 - _SLACK), -np.inf), 0.0)
+        return result
+
+    def upper_floats(self) -> Floats:
+        """The upper bound as doubles, rounded up: at least the smallest positive double, unless the number is known to be 0."""
+        half = np.exp(0.5 * self.log_scale)
+        with np.errstate(over="ignore"):
+            rounded = np.nextafter(self.upper * half * half * (1 + _SLACK), np.inf)
+        result: Floats = np.where(self.upper == 0, 0.0, rounded)
+        return result
+
+    def log_lower(self) -> Floats:
+        """A lower bound of the logarithm (-inf where the lower bound is 0)."""
+        with np.errstate(divide="ignore"):
+            log = np.log(self.lower)
+        result: Floats = self.log_scale + log - _LOG_SLACK * (np.abs(self.log_scale) + 1 + _finite(log))
+        return result
+
+    def log_upper(self) -> Floats:
+        """An upper bound of the logarithm (-inf where the number is known to be 0)."""
+        with np.errstate(divide="ignore"):
+            log = np.log(self.upper)
+        result: Floats = self.log_scale + log + _LOG_SLACK * (np.abs(self.log_scale) + 1 + _finite(log))
+        return result
+
+    def rows(self) -> tuple[Floats, Floats, Floats]:
+        """log_scale, lower and upper."""
+        return self.log_scale, self.lower, self.upper
+
+    def is_wide(self, width: float) -> Bools:
+        """Where the bounds are further apart than `width`, relative to the upper one."""
+        result: Bools = ~((self.upper > 0) & (self.upper - self.lower <= width * self.upper))
+        return result
+
+    def one_minus(self) -> Bracket:
+        """1 - x for x known to lie in [0, 1]."""
+        lower = np.clip((1 - self.upper_floats()) * (1 - _SLACK), 0.0, 1.0)
+        upper = np.clip((1 - self.lower_floats()) * (1 + _SLACK), np.finfo(float).tiny, 1.0)
+        return Bracket(np.zeros_like(lower), lower, upper)
+
+
+def _finite(log: Floats) -> Floats:
+    return np.where(np.isfinite(log), np.abs(log), 0.0)
+
+
+def bracket_of_balls(value: arb) -> tuple[float, float, float]:
+    """log_scale, lower and upper of a positive ball, rounded outward."""
+    with precision(128):
+        log_scale = float(value.mid().log().mid())
+        mantissa = value / arb(log_scale).exp()
+        lower, upper = float(mantissa.lower()), float(mantissa.upper())
+    return log_scale, max(0.0, math.nextafter(lower, -math.inf)), math.nextafter(upper, math.inf)
+
+
+@dataclass(frozen=True)
+class Point:
+    """delta(epsilon) and 1 - delta(epsilon), each certified in relative terms, at one or more epsilons."""
+
+    delta: Bracket
+    rest: Bracket
+    log_density: Floats
+    """Estimate of log(-d delta / d epsilon); steers searches and enters no bound."""
+
+    @staticmethod
+    def of_rows(rows: Floats) -> Point:
+        """A point from its seven rows."""
+        return Point(Bracket(*rows[:3]), Bracket(*rows[3:6]), rows[6])
+
+    def rows(self) -> tuple[Floats, ...]:
+        """log_scale, lower and upper of delta and of 1 - delta, and the density."""
+        return (*self.delta.rows(), *self.rest.rows(), self.log_density)
+
+
+class Bounds(NamedTuple):
+    """A certified pair: lower <= exact <= upper. Floats or arrays, or decimals where digits were asked for."""
+
+    lower: Any
+    upper: Any
+
+    def _repr_html_(self) -> str:
+        return repr_html(self)
+
+
+def mirrored(point: Point, epsilons: list[Fraction]) -> Point:
+    """The point at |epsilon| turned into the point at epsilon where epsilon is negative."""
+    if all(e.numerator >= 0 for e in epsilons):
+        return point
+    negative = np.array([e < 0 for e in epsilons])
+    e = np.array([min(float(x), 0.0) for x in epsilons])
+    away, shrink = -np.expm1(e), np.exp(e)
+    lower = (away + shrink * point.delta.lower_floats()) * (1 - _SLACK)
+    upper = (away + shrink * point.delta.upper_floats()) * (1 + _SLACK)
+    delta = (np.zeros_like(e), np.minimum(lower, 1.0), np.minimum(upper, 1.0))
+    slack = _SLACK * (1 + np.abs(e) + np.abs(point.rest.log_scale))
+    rest = (point.rest.log_scale + e, point.rest.lower * (1 - slack), point.rest.upper * (1 + slack))
+    below = np.maximum(point.rest.upper_floats() - np.exp(point.log_density), 1e-300)
+    chosen = [
+        np.where(negative, new, old)
+        for new, old in zip((*delta, *rest), (*point.delta.rows(), *point.rest.rows()), strict=True)
+    ]
+    return Point(Bracket(*chosen[:3]), Bracket(*chosen[3:]), np.where(negative, e + np.log(below), point.log_density))

@@ -1,0 +1,264 @@
+"""All pairs of a family at once.
+
+The members of a family are compositions with the same spread; a pair is the composition of two of them. The moment
+function of a pair is the product of its members', so on a common period T every member is sieved and evaluated once for a
+tilt and serves all its pairs. The ladder of tilts depends on the spread alone, so all pairs share it too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactdp.brackets import Bracket
+from exactdp.doubles import UNIT, Complexes, Floats, Ints
+from exactdp.engine.family.members import Members
+from exactdp.engine.family.nodes import Skeleton
+from exactdp.engine.lattice.contours import Values
+from exactdp.engine.lattice.float64 import BLOCK, Sums, Totals, mirror_weights, summands, whole_shift
+from exactdp.engine.lattice.moments import log_moments
+from exactdp.engine.lattice.plan import Plan, log_aliasing, log_term_size
+from exactdp.engine.lattice.tilts import Rung, rung, rung_index
+from exactdp.engine.payoff import Payoff, Threshold
+from exactdp.engine.sieve.phases import angles, centred_angles
+from exactdp.engine.sieve.windows import distinct, ranges
+from exactdp.errors import LatticeTooFineError
+
+SPACING = 4.0
+"""Between rungs, in standard deviations. Wider than for one composition: planning a rung costs more than a digit is worth."""
+
+_FARTHEST = 60.0  # in standard deviations; exp(-1800)
+_NO_RUNG = -1
+_CONTOURS_HELD = 8
+_SKELETONS_HELD = 3
+_TOGETHER = 3  # rungs that share a skeleton
+_MATRIX = 1 << 19
+
+
+@dataclass(frozen=True)
+class Family(Members):
+    """The members with the contours of all their pairs, built when first needed."""
+
+    _contours: OrderedDict[tuple[Payoff, int], FamilyContour | None] = field(
+        default_factory=OrderedDict, repr=False, compare=False
+    )
+    _skeletons: OrderedDict[tuple[Payoff, int], Skeleton | None] = field(
+        default_factory=OrderedDict, repr=False, compare=False
+    )
+
+    def contour(self, payoff: Payoff, index: int) -> FamilyContour | None:
+        """The shared contour of one rung; None where too many nodes would have to be held."""
+        if (payoff, index) not in self._contours:
+            while len(self._contours) >= _CONTOURS_HELD:
+                self._contours.popitem(last=False)
+            where = rung(self.typical[0], payoff, index, SPACING)
+            skeleton = self._skeleton(payoff, index)
+            self._contours[payoff, index] = None if skeleton is None else FamilyContour.plan(self, where, skeleton)
+        self._contours.move_to_end((payoff, index))
+        return self._contours[payoff, index]
+
+    def _skeleton(self, payoff: Payoff, index: int) -> Skeleton | None:
+        """The skeleton of a rung. The lowest rung has a long period of its own, the others go together by threes."""
+        share = payoff is not Payoff.COMPLEMENT and index > 0
+        first = index - (index - 1) % _TOGETHER if share else index
+        if (payoff, first) not in self._skeletons:
+            while len(self._skeletons) >= _SKELETONS_HELD:
+                self._skeletons.popitem(last=False)
+            rungs = range(first, first + (_TOGETHER if share else 1))
+            try:
+                self._skeletons[payoff, first] = Skeleton.build(
+                    self, [rung(self.typical[0], payoff, i, SPACING) for i in rungs]
+                )
+            except LatticeTooFineError:  # the pairs are then asked one by one, and say themselves what is wrong
+                self._skeletons[payoff, first] = None
+        return self._skeletons[payoff, first]
+
+    def evaluate(self, payoff: Payoff, pairs: Ints, thresholds: list[Threshold]) -> Values:
+        """Certified values, one for each pair and threshold given; a threshold belongs to the lattice of its pair.
+
+        Results do not depend on what is asked together. Where no contour can be shared the bounds are 0 and 1.
+        """
+        which = self.step_of[1][pairs]
+        rungs: dict[tuple[int, int], int] = {}
+        questions: dict[int, list[int]] = {}
+        for i, (step, threshold) in enumerate(zip(which.tolist(), thresholds, strict=True)):
+            key = (step, threshold.steps)
+            if key not in rungs:
+                lattice = self.typical[step]
+                x = float(threshold.steps * lattice.step)
+                near = x * x < _FARTHEST**2 * lattice.r
+                rungs[key] = rung_index(lattice, payoff, x, SPACING) if near else _NO_RUNG
+            questions.setdefault(rungs[key], []).append(i)
+        parts = np.repeat([[0.0], [0.0], [1.0], [0.0]], len(thresholds), axis=1)
+        questions.pop(_NO_RUNG, None)
+        for index, members in questions.items():
+            contour = self.contour(payoff, index)
+            if contour is None:
+                continue
+            for place, sums in contour.evaluate(pairs[members], [thresholds[i] for i in members]):
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    parts[:, np.array(members)[place]] = sums.log_scale, sums.lower, sums.upper, sums.slope / sums.value
+        return Values(Bracket(parts[0], parts[1], parts[2]), np.nan_to_num(parts[3], posinf=0.0))
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """The nodes of all pairs one pair after the other, and what the payoff's coefficients multiply there."""
+
+    first: Ints
+    """Where each pair's nodes begin."""
+    count: Ints
+    node: Ints
+    for_a: Complexes
+    for_b: Complexes
+    totals: Floats
+    """For each pair: sum of |for_a|, of |for_b|, of the error of for_a and of for_b."""
+
+
+@dataclass(frozen=True)
+class FamilyContour:
+    """One tilt and one period for all pairs: which nodes each pair keeps, and the bounds on what it drops."""
+
+    family: Family
+    plans: tuple[Plan, ...]
+    """For each distinct step a plan without nodes: tilt, N, and the bound on dropped nodes that holds for all its pairs."""
+    nodes: int
+    """N on the common lattice; node k is the same frequency 2 pi k / T for every pair."""
+    pair_of: Ints
+    kept: Ints
+    """Node kept[i] belongs to pair pair_of[i]; sorted by pair, then by node."""
+
+    @classmethod
+    def plan(cls, family: Family, where: Rung, skeleton: Skeleton) -> FamilyContour:
+        """The contour of a rung, on its skeleton."""
+        plans = skeleton.plans(where)
+        return cls(family, plans, skeleton.nodes, skeleton.pair_of, skeleton.kept)._trimmed()
+
+    @cached_property
+    def _log_moments(self) -> tuple[Floats, Floats, Floats]:
+        """log(M(tilt + i omega) / M(tilt)) of each pair at each of its nodes: real part, imaginary part, error."""
+        total = np.zeros((3, len(self.kept)))
+        first, second = np.array(self.family.pairs, dtype=np.int64)[self.pair_of].T
+        for member, lattice in enumerate(self.family.lattices):
+            places = np.flatnonzero((first == member) | (second == member))
+            times = np.where(first[places] == second[places], 2.0, 1.0)  # a member with itself counts twice
+            nodes = distinct(self.kept[places])
+            where = np.searchsorted(nodes, self.kept[places])
+            for row, part in zip(total, log_moments(lattice, self.plans[0].lam, nodes, self.nodes), strict=True):
+                row[places] += times * part[where]
+        real, imag, error = total
+        return real, imag, error + 2 * UNIT * (np.abs(real) + np.abs(imag))  # the sum of the two is rounded too
+
+    def _by_step(self) -> Iterator[tuple[Plan, NDArray[np.bool_]]]:
+        which = self.family.step_of[1][self.pair_of]
+        for i, plan in enumerate(self.plans):
+            yield plan, which == i
+
+    def _trimmed(self) -> FamilyContour:
+        """The same contour without nodes whose actual size is negligible: together at most what was dropped before."""
+        real, _, error = self._log_moments
+        counts = np.bincount(self.pair_of, minlength=len(self.family.pairs))
+        keep = np.empty(len(self.kept), dtype=bool)
+        for plan, mine in self._by_step():
+            log_weight = (real + error)[mine] + log_term_size(plan, angles(self.kept[mine], plan.nodes))
+            cutoff = plan.log_dropped - math.log(2) - np.log(counts[self.pair_of[mine]])
+            keep[mine] = (log_weight > cutoff) | (self.kept[mine] == 0)
+        result = FamilyContour(self.family, self.plans, self.nodes, self.pair_of[keep], self.kept[keep])
+        result.__dict__["_log_moments"] = tuple(part[keep] for part in self._log_moments)  # not to be computed again
+        return result
+
+    @cached_property
+    def _terms(self) -> _Terms:
+        real, imag, error = self._log_moments
+        for_a, for_b = np.empty(len(self.kept), np.complex128), np.empty(len(self.kept), np.complex128)
+        rows = np.empty((4, len(self.kept)))
+        for plan, mine in self._by_step():
+            node = self.kept[mine]
+            turns = angles(node, plan.nodes)
+            weights = mirror_weights(node, plan.nodes)
+            found = summands(
+                plan.payoff, plan.lam, plan.lattice.h, turns, weights, (real[mine], imag[mine], error[mine])
+            )
+            for_a[mine], for_b[mine] = found.for_a, found.for_b
+            rows[:, mine] = np.abs(found.for_a), np.abs(found.for_b), found.error_a, found.error_b
+        count = np.bincount(self.pair_of, minlength=len(self.family.pairs))
+        first = np.concatenate(([0], np.cumsum(count)[:-1]))
+        return _Terms(first, count, self.kept, for_a, for_b, _segment_sums(rows, count))
+
+    @cached_property
+    def _shifts(self) -> list[int]:
+        """For each pair the whole part of the linear phase, in steps of the common lattice."""
+        own = [whole_shift(lattice, self.plans[0].lam) for lattice in self.family.lattices]
+        return [own[i] + own[j] for i, j in self.family.pairs]
+
+    @cached_property
+    def _thetas(self) -> tuple[Floats, Floats]:
+        """For each pair Theta(tilt) and a bound on its error, the rounding of its sum with other doubles included."""
+        own = [lattice.log_theta(self.plans[0].tilt) for lattice in self.family.lattices]
+        values = np.array([float(own[i][0] + own[j][0]) for i, j in self.family.pairs])
+        errors = np.array([own[i][1] + own[j][1] for i, j in self.family.pairs])
+        return values, (errors + 4 * UNIT * np.abs(values)) * (1 + 1e-9)
+
+    def evaluate(self, pairs: Ints, thresholds: list[Threshold]) -> Iterator[tuple[Ints, Sums]]:
+        """The places of the questions on each distinct step, and the certified sums there."""
+        which = self.family.step_of[1][pairs]
+        for step in np.unique(which):
+            places = np.flatnonzero(which == step)
+            yield places, self._evaluate_step(self.plans[step], pairs[places], [thresholds[i] for i in places])
+
+    def _evaluate_step(self, plan: Plan, pairs: Ints, thresholds: list[Threshold]) -> Sums:
+        facts: dict[int, tuple[float, float, float]] = {}
+        for t in thresholds:
+            if t.steps not in facts:
+                facts[t.steps] = (*plan.log_scale(t.steps), plan.offset(t.steps))
+        high, low, offsets = np.array([facts[t.steps] for t in thresholds]).T
+        theta, theta_error = self._thetas
+        # the plan's log_scale holds the lowest Theta of all pairs; replace it by the pair's own
+        low = low + (theta[pairs] - float(plan.theta_at_tilt[0]))
+        error = theta_error[pairs] + 4 * UNIT * abs(float(plan.theta_at_tilt[0]))
+        ratio = int(plan.lattice.step / self.family.unit)
+        shifts = np.array(
+            [(t.steps * ratio - self._shifts[p]) % self.nodes for t, p in zip(thresholds, pairs.tolist(), strict=True)]
+        )
+        sum_a, sum_b = self._sums(pairs, shifts)
+        size_a, size_b, error_a, error_b = self._terms.totals[:, pairs]
+        count = self._terms.count[pairs].astype(float)
+        totals = Totals(sum_a, sum_b, size_a, size_b, error_a, error_b, count)
+        coefficients = np.array([t.a for t in thresholds]), np.array([t.b for t in thresholds])
+        aliased = log_aliasing(plan.lattice, plan.payoff, plan.lam, float(plan.period), offsets, plan.theta_at_tilt)
+        return totals.settle(plan, coefficients, (high, low), error, plan.log_dropped, aliased)
+
+    def _sums(self, pairs: Ints, shifts: Ints) -> tuple[Floats, Floats]:
+        """Re sum_k terms_k exp(-2 pi i k shift / N) over each pair's nodes, for both kinds of terms."""
+        terms = self._terms
+        sum_a, sum_b = np.empty(len(pairs)), np.empty(len(pairs))
+        ends = np.cumsum(terms.count[pairs])
+        start = 0
+        while start < len(pairs):
+            base = ends[start - 1] if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, base + _MATRIX, side="right")))
+            mine, chosen = slice(start, stop), pairs[start:stop]
+            count = terms.count[chosen]
+            place = ranges(terms.first[chosen], terms.first[chosen] + count - 1)
+            turn = centred_angles(terms.node[place] * np.repeat(shifts[mine], count) % self.nodes, self.nodes)
+            cosine, sine = np.cos(turn), np.sin(turn)
+            products = np.stack([cosine * t.real[place] + sine * t.imag[place] for t in (terms.for_a, terms.for_b)])
+            sum_a[mine], sum_b[mine] = _segment_sums(products, count)
+            start = stop
+        return sum_a, sum_b
+
+
+def _segment_sums(rows: Floats, count: Ints) -> Floats:
+    """Sums over consecutive segments of each row, first in blocks, then over blocks; each depends on its segment alone."""
+    first = np.concatenate(([0], np.cumsum(count)[:-1]))
+    blocks = -(-count // BLOCK)
+    starts = np.repeat(first, blocks) + BLOCK * ranges(np.zeros_like(blocks), blocks - 1)
+    inner = np.add.reduceat(rows, starts, axis=1)
+    result: Floats = np.add.reduceat(inner, np.concatenate(([0], np.cumsum(blocks)[:-1])), axis=1)
+    return result

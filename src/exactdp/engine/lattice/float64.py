@@ -1,0 +1,186 @@
+"""Evaluating a plan in float64, with a bound on everything that float64 does to it.
+
+Assumptions (docs/theory/engine.md, section "What float64 assumes"): IEEE 754 double arithmetic, and exp, expm1, log, log1p,
+sin, cos, sinh of the C library and of NumPy within 4 units in the last place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from exactdp.doubles import UNIT, Complexes, Floats, Ints
+from exactdp.engine.lattice.lattice import Lattice
+from exactdp.engine.lattice.moments import log_moments, whole_centres
+from exactdp.engine.lattice.plan import Plan
+from exactdp.engine.payoff import Payoff, Threshold, transform_at_tilt, transform_factors
+from exactdp.engine.sieve.phases import angles, phases
+
+TERM_UNITS = 160
+"""Rounding of one summand beyond that of its exponent: weight, exp, cos, sin, transform (engine.md, F5)."""
+
+PHASE_UNITS = 32
+"""Rounding of a threshold's phase factor and of its product with the summand (F6)."""
+
+VALUE_UNITS = 48
+"""Rounding of the coefficients, their products, the scale and the final differences (F7)."""
+
+BLOCK = 512  # nodes summed in one go; blocks are then added, so the error grows with n / BLOCK + BLOCK
+_MATRIX = 1 << 19  # angles held in memory at once
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Certified values of a payoff at several thresholds: value = mantissa * exp(log_scale), with the account of errors.
+
+    lower <= exact mantissa <= upper. `aliased` can only have raised the computed value; `dropped` and `rounding` work both ways.
+    """
+
+    log_scale: Floats
+    value: Floats
+    aliased: Floats
+    dropped: Floats
+    rounding: Floats
+    slope: Floats
+    """Estimate of d(value)/dx in the same units, positive; it steers searches and enters no bound."""
+
+    @property
+    def lower(self) -> Floats:
+        """Certified lower bound of the mantissa, never negative."""
+        result: Floats = np.maximum(self.value - self.aliased - self.dropped - self.rounding, 0.0)
+        return result
+
+    @property
+    def upper(self) -> Floats:
+        """Certified upper bound of the mantissa."""
+        return self.value + self.dropped + self.rounding
+
+
+@dataclass(frozen=True)
+class Summands:
+    """What A and B multiply at each node, without the thresholds' phases, and bounds on the absolute errors."""
+
+    for_a: Complexes
+    for_b: Complexes
+    error_a: Floats
+    error_b: Floats
+
+
+def summands(
+    payoff: Payoff, lam: float, h: float, turns: Floats, weights: Floats, log_moment: tuple[Floats, Floats, Floats]
+) -> Summands:
+    """The terms of the Fourier sum at angles omega h, from the real and imaginary part and the error of log M (F5)."""
+    real, imag, error = log_moment
+    moments = weights * np.exp(real) * (np.cos(imag) + 1j * np.sin(imag))
+    first, second = transform_factors(payoff, lam, h, turns)
+    for_a, for_b = moments * first, moments * second
+    relative = np.expm1(np.minimum(error, 600.0)) + (TERM_UNITS + 4 * abs(lam) * h) * UNIT
+    return Summands(for_a, for_b, np.abs(for_a) * relative, np.abs(for_b) * relative)
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over the nodes of a contour: of the terms with the thresholds' phases, of their sizes, and of their errors.
+
+    Scalars or arrays, one element for each threshold.
+    """
+
+    sum_a: Floats
+    sum_b: Floats
+    size_a: Floats | float
+    size_b: Floats | float
+    error_a: Floats | float
+    error_b: Floats | float
+    nodes: Floats | int
+
+    def settle(
+        self,
+        plan: Plan,
+        coefficients: tuple[Floats, Floats],
+        scale: tuple[Floats, Floats],
+        theta_error: Floats | float,
+        log_dropped: Floats | float,
+        log_aliased: Floats,
+    ) -> Sums:
+        """Values and the account of their errors (Theorem 4 of docs/theory/engine.md)."""
+        (a, b), (high, low) = coefficients, scale
+        value = a * self.sum_a + b * self.sum_b
+        difference = np.abs(self.sum_a - self.sum_b)
+        slope = difference / plan.lattice.h if plan.payoff is Payoff.TAIL else (1 - a) * difference
+        summing = (np.minimum(self.nodes, BLOCK) + self.nodes / BLOCK + PHASE_UNITS) * UNIT
+        rounding = (
+            a * (self.error_a + self.size_a * summing)
+            + b * (self.error_b + self.size_b * summing)
+            + np.abs(value) * (np.expm1(theta_error) + VALUE_UNITS * UNIT)
+        ) * (1 + 1e-6)
+        at_tilt = transform_at_tilt(plan.payoff, plan.lam, plan.lattice.h, a, b)
+        dropped = np.exp(log_dropped) * at_tilt * (1 + 1e-9)
+        factor = np.exp(low)
+        with np.errstate(over="ignore"):
+            aliased = np.exp(log_aliased)
+        return Sums(high, value * factor, aliased * factor, dropped * factor, rounding * factor, slope * factor)
+
+
+def mirror_weights(kept: Ints, nodes: int) -> Floats:
+    """1/N for nodes that are their own mirror image (0 and N/2), 2/N for the others."""
+    return np.where((kept == 0) | (2 * kept == nodes), 1.0, 2.0) / nodes
+
+
+def whole_shift(lattice: Lattice, lam: float) -> int:
+    """sum of count * stride * round(D tilt): the part of the linear phase that is an exact integer."""
+    parts = zip(lattice.groups, lattice.strides, whole_centres(lattice, lam), strict=True)
+    return sum(g.count * a * int(centre) for g, a, centre in parts)
+
+
+@dataclass(frozen=True)
+class Contour:
+    """A plan with its moment function evaluated at the kept nodes, ready for any number of thresholds."""
+
+    plan: Plan
+
+    @cached_property
+    def _whole_shift(self) -> int:
+        return whole_shift(self.plan.lattice, self.plan.lam)
+
+    @cached_property
+    def _terms(self) -> Summands:
+        plan = self.plan
+        lattice = plan.lattice
+        logs = log_moments(lattice, plan.lam, plan.kept, plan.nodes)
+        turns, weights = angles(plan.kept, plan.nodes), mirror_weights(plan.kept, plan.nodes)
+        return summands(plan.payoff, plan.lam, lattice.h, turns, weights, logs)
+
+    def evaluate(self, thresholds: list[Threshold]) -> Sums:
+        """The payoff's value at each threshold with its certified bounds (Theorem 4 of docs/theory/engine.md)."""
+        plan, terms = self.plan, self._terms
+        totals = Totals(
+            *self._sums(thresholds),
+            size_a=float(np.sum(np.abs(terms.for_a))),
+            size_b=float(np.sum(np.abs(terms.for_b))),
+            error_a=float(np.sum(terms.error_a)),
+            error_b=float(np.sum(terms.error_b)),
+            nodes=len(plan.kept),
+        )
+        coefficients = np.array([t.a for t in thresholds]), np.array([t.b for t in thresholds])
+        high, low = (np.array(part) for part in zip(*(plan.log_scale(t.steps) for t in thresholds), strict=True))
+        log_aliased = plan.log_aliasing([t.steps for t in thresholds])
+        return totals.settle(plan, coefficients, (high, low), plan.theta_at_tilt[1], plan.log_dropped, log_aliased)
+
+    def _sums(self, thresholds: list[Threshold]) -> tuple[Floats, Floats]:
+        """Re sum_k terms_k exp(-2 pi i k (t - shift) / N) for each threshold and both kinds of terms, in blocks."""
+        plan = self.plan
+        totals = [np.zeros(len(thresholds)), np.zeros(len(thresholds))]
+        shifts = tuple(t.steps - self._whole_shift for t in thresholds)
+        rows = max(1, _MATRIX // min(len(plan.kept), BLOCK))
+        for start in range(0, len(plan.kept), BLOCK):
+            block = slice(start, start + BLOCK)
+            for first in range(0, len(shifts), rows):
+                turn = phases(plan.kept[block], shifts[first : first + rows], plan.nodes)
+                cosine, sine = np.cos(turn), np.sin(turn)
+                for total, terms in zip(totals, (self._terms.for_a, self._terms.for_b), strict=True):
+                    # a plain sum along each row, so that a threshold's result does not depend on its neighbours
+                    products = cosine * terms.real[block] + sine * terms.imag[block]
+                    total[first : first + rows] += np.sum(products, axis=1)
+        return totals[0], totals[1]

@@ -1,0 +1,222 @@
+"""The plan of a contour: lattice, tilt, N, kept nodes and analytic error bounds. It holds exact inputs and no results."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from exactdp.doubles import Floats, Ints
+from exactdp.engine.effort import Effort
+from exactdp.engine.lattice.lattice import Lattice
+from exactdp.engine.lattice.moments import log_moments
+from exactdp.engine.lattice.peaks import peak_bounds
+from exactdp.engine.lattice.tilts import Rung, short_double
+from exactdp.engine.payoff import Payoff, transform_at_tilt, transform_corners, transform_factors
+from exactdp.engine.sieve.bands import make_bands
+from exactdp.engine.sieve.phases import LARGEST_NODES, angles
+from exactdp.engine.sieve.windows import sieve
+from exactdp.errors import LatticeTooFineError
+from exactdp.numbers import split
+
+TOLERANCE = 1e-14
+"""What aliasing and dropped nodes may each add to a float64 answer, relative to it (a plan's aim, not its bound)."""
+
+_TRIM_FROM = 48  # below this many nodes a second look costs more than it saves
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A contour: everything that is decided before anything is evaluated.
+
+    Any `tilt` in the payoff's range and any `nodes` are valid; only accuracy and speed depend on them. `log_dropped`
+    bounds the logarithm of the sum of |M V| / (N M(tilt) V(tilt)) over the nodes not in `kept` (Theorem 3 of
+    docs/theory/engine.md).
+    """
+
+    lattice: Lattice
+    payoff: Payoff
+    tilt: Fraction
+    nodes: int
+    kept: Ints
+    log_dropped: float
+    theta_at_tilt: tuple[Fraction, float]
+    """K(tilt) - R tilt^2 / 2 and its error bound."""
+
+    @cached_property
+    def lam(self) -> float:
+        """The tilt as a double, exactly."""
+        return float(self.tilt)
+
+    @cached_property
+    def period(self) -> Fraction:
+        """T = N h."""
+        return self.nodes * self.lattice.step
+
+    @cached_property
+    def _quadratic(self) -> Fraction:
+        return self.lattice.spread * self.tilt * self.tilt / 2 + self.theta_at_tilt[0]
+
+    @cached_property
+    def _per_step(self) -> Fraction:
+        return self.tilt * self.lattice.step
+
+    def log_scale(self, steps: int) -> tuple[float, float]:
+        """K(tilt) - tilt h steps as a sum of two doubles; its error is that of `theta_at_tilt`."""
+        first, second = self._quadratic, self._per_step
+        bottom = first.denominator * second.denominator
+        return split(first.numerator * second.denominator - steps * second.numerator * first.denominator, bottom)
+
+    def log_aliasing(self, steps: list[int]) -> Floats:
+        """Logarithm of an upper bound of the aliased terms, in units of exp(K(tilt) - tilt x0). This inequality is the
+        guarantee (Theorem 2)."""
+        offsets = np.array([self.offset(t) for t in steps])
+        return log_aliasing(self.lattice, self.payoff, self.lam, float(self.period), offsets, self.theta_at_tilt)
+
+    def offset(self, steps: int) -> float:
+        """R tilt - h steps, rounded twice."""
+        top, bottom = self.lattice.spread_steps * self.tilt.numerator, self.tilt.denominator
+        return (top - steps * bottom) / bottom * self.lattice.h
+
+
+def log_aliasing(
+    lattice: Lattice, payoff: Payoff, lam: float, period: float, offsets: Floats, theta: tuple[Fraction, float]
+) -> Floats:
+    """log of the sum over both sides of exp(E) / (1 - exp(-|d| T)) with nu = tilt + d, offset = R tilt - x0 and
+
+    E = offset d + R d^2 / 2 + Theta(nu) - Theta(tilt) - |d| T.
+
+    Any nu on the right side of the tilt and inside the payoff's closed range is valid. Two are tried, tilt +/- T / R (which
+    always works) and tilt +/- T / `widest` (better for coarse noise), and the smaller bound counts.
+    """
+    variances = {lattice.r, lattice.widest}
+    sides = []
+    for sign in (-1, 1):
+        tries = [_log_side(lattice, payoff, lam, sign * period / v, period, offsets, theta) for v in variances]
+        sides.append(np.minimum.reduce(tries))
+    result: Floats = np.logaddexp(sides[0], sides[1])
+    return result
+
+
+def _log_side(
+    lattice: Lattice,
+    payoff: Payoff,
+    lam: float,
+    move: float,
+    period: float,
+    offsets: Floats,
+    theta: tuple[Fraction, float],
+) -> Floats:
+    """log of the bound for the aliases on one side, with nu the dyadic number next to tilt + move, kept in the range."""
+    low, high = payoff.tilt_range
+    nu = short_double(min(max(lam + move, low), high))
+    d = nu - lam
+    if d * move <= 0:
+        return np.full(len(offsets), math.inf)
+    theta_nu = 0.0 if lattice.is_smooth or nu in (low, high) else _theta_upper(lattice, nu)
+    theta_low = float(theta[0]) - theta[1]
+    size = lattice.r * d * d + abs(d) * period + abs(theta_low) + abs(theta_nu)
+    exponents = offsets * d + (lattice.r * d * d / 2 + theta_nu - theta_low - abs(d) * period)
+    slack = 1e-15 * (np.abs(offsets * d) + size) + 1e-14
+    result: Floats = exponents + slack - math.log(-math.expm1(-abs(d) * period))
+    return result
+
+
+def _theta_upper(lattice: Lattice, nu: float) -> float:
+    """An upper bound of Theta(nu), at most 0."""
+    value, error = lattice.log_theta(Fraction(nu))
+    return min(0.0, float(value) + error)
+
+
+def make_plan(lattice: Lattice, where: Rung, log_aim: float | None = None, looks: int = Effort.looks) -> Plan:
+    """Plan a contour for the thresholds of a rung.
+
+    `log_aim` is the logarithm of what aliasing and dropped nodes may each add, in units of exp(K(tilt) - tilt x0); by
+    default TOLERANCE times the smallest answer expected on the rung.
+    """
+    lam, h = float(where.tilt), lattice.h
+    if log_aim is None:
+        log_aim = log_expected(lattice, where) + math.log(TOLERANCE)
+    theta = lattice.log_theta(where.tilt)
+    nodes = choose_nodes(lattice, where, log_aim, theta)
+    bounds = peak_bounds(lattice, lam)
+    corners = transform_corners(where.payoff, lam, h)
+    peak = typical_transform(where.payoff, lam, h)
+    bands = make_bands(nodes, nodes * h, corners, bounds.slack, log_aim - math.log(peak))
+    try:
+        kept = sieve(lattice.strides, bounds.strengths, nodes, bands, looks)
+    except LatticeTooFineError as error:
+        raise too_fine(lattice, nodes, str(error)) from None
+    plan = Plan(lattice, where.payoff, where.tilt, nodes, kept, bands.log_dropped, theta)
+    return plan if len(kept) <= _TRIM_FROM else trimmed(plan)
+
+
+def log_expected(lattice: Lattice, where: Rung) -> float:
+    """Logarithm of the smallest answer expected on a rung, in units of exp(K(tilt) - tilt x0): the transform's size, the
+    width of the peak, the ends of the rung. Heuristic: affects accuracy only."""
+    lam, h = float(where.tilt), lattice.h
+    mean, variance = lattice.mean_variance(lam)
+    off = max(((x - mean) / math.sqrt(2 * lattice.widest)) ** 2 for x in (where.x_low, where.x_high))
+    width = h / max(h, math.sqrt(2 * math.pi * variance))
+    return math.log(typical_transform(where.payoff, lam, h)) + math.log(width) - off - 0.7
+
+
+def typical_transform(payoff: Payoff, lam: float, h: float) -> float:
+    """V(tilt) e^{tilt x0} for a threshold half-way between lattice points. Heuristic: affects accuracy only."""
+    half = np.array([0.5 * h])
+    a, b = (np.ones(1), np.zeros(1)) if payoff is Payoff.TAIL else (-np.expm1(-half), np.exp(-half) - math.exp(-h))
+    return max(float(transform_at_tilt(payoff, lam, h, a, b)[0]), 1e-300)
+
+
+def trimmed(plan: Plan) -> Plan:
+    """The same plan without the nodes whose actual size (not its bound) is negligible; at most doubles what is dropped.
+
+    Guarantee: |M| is taken with its rounding error, and the transform relative to its value at the tilt.
+    """
+    lattice, lam, nodes = plan.lattice, plan.lam, plan.nodes
+    real, _, error = log_moments(lattice, lam, plan.kept, nodes)
+    log_weight = real + error + log_term_size(plan, angles(plan.kept, nodes))
+    order = np.argsort(log_weight)
+    running = np.logaddexp.accumulate(log_weight[order]) + 1e-9
+    count = int(np.searchsorted(running, plan.log_dropped, side="right"))
+    total = float(np.logaddexp(plan.log_dropped, running[count - 1])) + 1e-12 if count else plan.log_dropped
+    return replace(plan, kept=np.sort(plan.kept[order[count:]]), log_dropped=total)
+
+
+def log_term_size(plan: Plan, turns: Floats) -> Floats:
+    """log of an upper bound of 2 |V| / (N V(tilt)) at angles omega h: a node and its mirror image, without |M|.
+
+    Both factors of the transform fall alike, since |q| is the same everywhere on the contour; the larger cannot underflow.
+    """
+    here, at_tilt = (
+        np.maximum(*(np.abs(f) for f in transform_factors(plan.payoff, plan.lam, plan.lattice.h, t)))
+        for t in (turns, np.zeros(1))
+    )
+    result: Floats = np.log(here / at_tilt) + (math.log(2 / plan.nodes) + 1e-9)
+    return result
+
+
+def choose_nodes(lattice: Lattice, where: Rung, log_aim: float, theta: tuple[Fraction, float]) -> int:
+    """The number of nodes at which aliasing falls to exp(log_aim). Heuristic: affects speed and accuracy only."""
+    lam = float(where.tilt)
+    offsets = np.array([lattice.r * lam - x for x in (where.x_low, where.x_high)])
+    period = math.sqrt(2 * lattice.widest * max(1.0, -log_aim))
+    while (excess := float(log_aliasing(lattice, where.payoff, lam, period, offsets, theta).max()) - log_aim) > 0:
+        # the bound falls like exp(-T^2 / (2 R)) or faster than exp(-tilt T): one or two steps do
+        period = max(1.02 * period, min(math.sqrt(period**2 + 2 * lattice.widest * excess) * 1.005, 1.3 * period))
+    nodes = max(2, math.ceil(period / lattice.h))
+    if nodes > LARGEST_NODES:
+        raise too_fine(lattice, nodes, f"the limit is {LARGEST_NODES:.3g}")
+    return nodes
+
+
+def too_fine(lattice: Lattice, nodes: float, reason: str) -> LatticeTooFineError:
+    """The error of a composition that the sieve cannot handle, in one sentence: step, groups, what to do."""
+    return LatticeTooFineError(
+        f"The lattice of this composition is too fine for the sieve (step {float(lattice.step):.3g}, "
+        f"{len(lattice.groups)} groups of distinct noise, N = {nodes:.3g}: {reason}); "
+        "round the noise parameters to fewer digits, so that their ratios have small denominators, or use fewer distinct values."
+    )

@@ -1,0 +1,104 @@
+"""The ladder of tilts.
+
+Any tilt inside the payoff's range is valid; only speed and digits depend on it. The ladder's rungs depend on the
+composition alone, so the same question gets the same contour, and the same answer bit for bit, alone or in an array.
+Rung j serves the thresholds x whose saddle point K'(tilt) = x lies nearest to it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from exactdp.engine.lattice.lattice import Lattice
+from exactdp.engine.payoff import Payoff
+
+FIRST = 1.5
+"""The lowest rung, in standard deviations of S: below it the pole at 0 would need a longer period."""
+
+SPACING = 2.0
+"""Between rungs, in standard deviations: at most a factor exp(1/2) of conditioning is lost half-way."""
+
+_BITS = 24  # tilts are dyadic with this many bits, so that sensitivity * tilt is exact in float64
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One tilt and the interval of thresholds x that it is meant for."""
+
+    payoff: Payoff
+    index: int
+    tilt: Fraction
+    x_low: float
+    x_high: float
+
+
+def short(value: float) -> Fraction:
+    """A dyadic number of few bits next to value, so that integer multiples of it are exact in float64."""
+    return Fraction(short_double(value))
+
+
+def short_double(value: float) -> float:
+    """`short` as a double, which it is exactly."""
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(round(mantissa * 2**_BITS), exponent - _BITS)
+
+
+def _deviation(lattice: Lattice) -> float:
+    return math.sqrt(lattice.widest)
+
+
+def _position(lattice: Lattice, index: float, spacing: float) -> float:
+    return (FIRST + spacing * index) / _deviation(lattice)
+
+
+def delta_payoff(lattice: Lattice, epsilon: Fraction) -> Payoff:
+    """Whether delta or 1 - delta is summed at epsilon >= 0: the latter well below R/2, where delta is near 1.
+
+    Heuristic: affects accuracy only.
+    """
+    below = float(epsilon - lattice.half_spread) < -_complement_from(lattice)
+    return Payoff.COMPLEMENT if below else Payoff.DELTA
+
+
+def _complement_from(lattice: Lattice) -> float:
+    return FIRST * math.sqrt(lattice.r)
+
+
+def rung(lattice: Lattice, payoff: Payoff, index: int, spacing: float = SPACING) -> Rung:
+    """Rung `index` (from 0) of the payoff's ladder."""
+    low = lattice.mean_variance(_position(lattice, index - 0.5, spacing))[0] if index > 0 else -math.inf
+    high = lattice.mean_variance(_position(lattice, index + 0.5, spacing))[0]
+    tilt = short(_position(lattice, index, spacing))
+    if payoff is not Payoff.COMPLEMENT:
+        floor = 0.0 if payoff is Payoff.TAIL else -_complement_from(lattice)
+        return Rung(payoff, index, tilt, max(low, floor), high)
+    if tilt > Fraction(1, 2):
+        return Rung(payoff, index, Fraction(-1, 2), -lattice.r / 2, min(-low, 0.0))
+    return Rung(payoff, index, -tilt, max(-high, -lattice.r / 2), min(-low, -_complement_from(lattice)))
+
+
+def rung_index(lattice: Lattice, payoff: Payoff, x: float, spacing: float = SPACING) -> int:
+    """The rung that serves threshold x."""
+    target = -x if payoff is Payoff.COMPLEMENT else x
+
+    def above(index: int) -> bool:  # does the boundary over this rung lie above the target?
+        return lattice.mean_variance(_position(lattice, index + 0.5, spacing))[0] > target
+
+    guess = max(0, round((target / lattice.r * _deviation(lattice) - FIRST) / spacing))
+    reach = 1
+    while not above(guess + reach):
+        reach *= 2
+    high = guess + reach
+    reach = 1
+    while guess - reach >= 0 and above(guess - reach):
+        reach *= 2
+    low = max(guess - reach, -1)  # below the answer, or -1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if above(middle) else (middle, high)
+    if payoff is Payoff.COMPLEMENT:  # every rung past tilt 1/2 is the same contour: keep the first of them
+        last = max(0, math.ceil((0.5 * _deviation(lattice) - FIRST) / spacing))
+        high = min(high, last)
+    return high

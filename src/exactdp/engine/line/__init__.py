@@ -1,0 +1,1 @@
+"""Fourier sums and enumeration for any loss, without a lattice."""

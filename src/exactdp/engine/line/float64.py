@@ -1,0 +1,162 @@
+"""Evaluating a plan on the line in float64, with a bound on everything that float64 does to it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from flint import arb
+
+from exactdp.balls import BITS, ball, precision
+from exactdp.brackets import Bracket
+from exactdp.doubles import UNIT, Complexes, Floats, Ints
+from exactdp.engine.lattice.float64 import BLOCK, PHASE_UNITS, TERM_UNITS, VALUE_UNITS
+from exactdp.engine.line.plan import LinePlan
+from exactdp.engine.payoff import Payoff
+from exactdp.engine.sieve.fixed_point import Turn
+
+_NODES_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True)
+class LineSums:
+    """Values of delta or 1 - delta at several thresholds as mantissa * exp(log_scale), with the account of errors.
+
+    `aliased` can only have raised the computed value; `smoothed` can only have raised delta or lowered 1 - delta; `dropped` and
+    `rounding` work both ways.
+    """
+
+    payoff: Payoff
+    log_scale: Floats
+    value: Floats
+    aliased: Floats
+    dropped: Floats
+    rounding: Floats
+    smoothed: Floats
+    slope: Floats
+    """Estimate of -d delta / dy in the same units; it steers searches and enters no bound."""
+
+    @property
+    def bracket(self) -> Bracket:
+        """The certified bounds (Theorem 12 of docs/theory/any-composition.md)."""
+        lower = self.value - self.aliased - self.dropped - self.rounding
+        upper = self.value + self.dropped + self.rounding
+        if self.payoff is Payoff.DELTA:
+            lower = lower - self.smoothed
+        else:
+            upper = upper + self.smoothed
+        return Bracket(self.log_scale, np.maximum(lower, 0.0), upper)
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """M(z)/M(tilt) at the nodes with their weights, the transform, and the relative errors of the products."""
+
+    moments: Complexes
+    transform: Complexes
+    relative: Floats
+
+
+@dataclass(frozen=True)
+class LineContour:
+    """A plan with its moment function evaluated at the kept nodes, ready for any number of thresholds."""
+
+    plan: LinePlan
+
+    @cached_property
+    def _terms(self) -> _Terms:
+        kept = self.plan.kept
+        starts = range(0, len(kept), _NODES_AT_ONCE)
+        blocks = [self._block(kept[start : start + _NODES_AT_ONCE]) for start in starts]
+        return _Terms(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+
+    def _omega(self, k: Ints) -> Floats:
+        return k.astype(np.float64) * (2 * math.pi / float(self.plan.view.period))
+
+    def _block(self, k: Ints) -> tuple[Complexes, Complexes, Floats]:
+        plan, view = self.plan, self.plan.view
+        omega = self._omega(k)
+        fall = 0.5 * plan.spread * omega * omega
+        real, imag, error, size = -fall, np.zeros(len(k)), 12 * UNIT * fall, fall.copy()
+        for (part, count), turns in zip(view.tilted, view.turns, strict=True):
+            if not part.units:
+                continue
+            logs, relative = part.log_cf(np.stack([t.phases(k) for t in turns]))
+            real += count * logs.real
+            imag += count * logs.imag
+            own = count * (np.abs(logs.real) + np.abs(logs.imag))
+            size += own
+            error += count * np.log1p(relative) + 4 * UNIT * own
+        error = (error + (len(view.tilted) + 2) * UNIT * size) * (1 + 1e-9)
+        weights = np.where(k == 0, 1.0, 2.0) / float(view.period)
+        moments = weights * np.exp(real) * (np.cos(imag) + 1j * np.sin(imag))
+        z: Complexes = np.empty(len(k), dtype=np.complex128)
+        z.real, z.imag = plan.lam, omega
+        sign = -1.0 if plan.payoff is Payoff.COMPLEMENT else 1.0
+        transform: Complexes = np.divide(sign, z * (1 + z), dtype=np.complex128)
+        return moments, transform, np.expm1(np.minimum(error, 600.0)) + TERM_UNITS * UNIT
+
+    def evaluate(self, thresholds: list[arb]) -> LineSums:
+        """The payoff's value at each threshold (a ball of at least 140 bits) with its certified bounds."""
+        plan, terms = self.plan, self._terms
+        products = terms.moments * terms.transform
+        sign = -1.0 if plan.payoff is Payoff.COMPLEMENT else 1.0
+        falling: Complexes = np.empty(len(plan.kept), dtype=np.complex128)
+        falling.real, falling.imag = plan.lam, self._omega(plan.kept)
+        falling *= sign * products
+        value, density, slope = self._sums(thresholds, (products, terms.moments, falling))
+        n = len(plan.kept)
+        summing = (min(n, BLOCK) + n / BLOCK + PHASE_UNITS) * UNIT
+        sizes, plain = np.abs(products), np.abs(terms.moments)
+        rounding = float(np.sum(sizes * (terms.relative + summing)))
+        rounding_density = float(np.sum(plain * (terms.relative + summing)))
+        high, low, scale_error = self._scales(thresholds)
+        at_tilt = 1 / abs(plan.lam * (1 + plan.lam))
+        tau = math.sqrt(float(plan.smoothing))
+        smoothed = np.zeros(len(thresholds))
+        if plan.smoothing:
+            most = np.abs(density) + rounding_density + math.exp(plan.log_dropped_density)
+            smoothed = (1 + tau) * float(plan.smoothing) * most * (1 + 1e-9)
+        dropped = math.exp(plan.log_dropped) * at_tilt * (1 + 1e-9)
+        own = (rounding + np.abs(value) * (np.expm1(scale_error) + VALUE_UNITS * UNIT)) * (1 + 1e-6)
+        with np.errstate(over="ignore"):
+            aliased = np.exp(plan.log_aliasing([float(y.mid()) for y in thresholds]))
+        f = np.exp(low)
+        return LineSums(
+            plan.payoff, high, value * f, aliased * f, dropped * f, own * f, smoothed * f, np.abs(slope) * f
+        )
+
+    def _scales(self, thresholds: list[arb]) -> tuple[Floats, Floats, Floats]:
+        """log_moment - tilt y as sums of two doubles, and bounds of their errors."""
+        rows = []
+        with precision(BITS):
+            tilt = ball(self.plan.view.tilt)
+            for y in thresholds:
+                exact = self.plan.log_moment - tilt * y
+                high = float(exact.mid())
+                rest = exact - arb(high)
+                rows.append((high, float(rest.mid()), float(rest.rad()) + 1e-18))
+        columns = np.array(rows).reshape(-1, 3).T
+        return columns[0], columns[1], columns[2]
+
+    def _sums(self, thresholds: list[arb], kinds: tuple[Complexes, ...]) -> list[Floats]:
+        """Re sum_k terms_k exp(i om_k (anchor - y)) for each threshold and each kind of terms, in blocks."""
+        kept = self.plan.kept
+        with precision(BITS):
+            turns = [Turn.of((self.plan.anchor - y) / ball(self.plan.view.period)) for y in thresholds]
+        totals = [np.zeros(len(thresholds)) for _ in kinds]
+        for i, turn in enumerate(turns):
+            for start in range(0, len(kept), _NODES_AT_ONCE):
+                block = slice(start, start + _NODES_AT_ONCE)
+                phase = turn.phases(kept[block])
+                cosine, sine = np.cos(phase), np.sin(phase)
+                for total, terms in zip(totals, kinds, strict=True):
+                    total[i] += _blocked(cosine * terms.real[block] - sine * terms.imag[block])
+        return totals
+
+
+def _blocked(products: Floats) -> float:
+    """A sum in blocks, in a fixed order."""
+    return math.fsum(float(np.sum(products[i : i + BLOCK])) for i in range(0, len(products), BLOCK))

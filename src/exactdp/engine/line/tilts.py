@@ -1,0 +1,65 @@
+"""The tilts at which a total loss is evaluated, and which of them serves a threshold.
+
+Any tilt inside the payoff's range is valid; only accuracy depends on it. (engine/tilt.py is the same for a lattice, where the
+loss is symmetric and its spread is known.)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from exactdp.engine.lattice.tilts import FIRST, short
+from exactdp.engine.line.total_loss import TotalLoss
+from exactdp.engine.payoff import Payoff
+
+SPACING = 1.5
+"""Between rungs, in deviations."""
+
+_HIGHEST = 1 << 20  # the last rung: above it the greatest loss is next
+
+
+@dataclass(frozen=True)
+class LineRung:
+    """One tilt of the ladder and the thresholds it is meant for."""
+
+    payoff: Payoff
+    index: int
+    tilt: Fraction
+    low: float
+    high: float
+
+
+class Ladder:
+    """Tilts for a total loss: (FIRST + SPACING j) / deviation, each for the thresholds nearest to its mean. They depend on the
+    composition alone, so an answer does not depend on what else is asked. Heuristic: affects accuracy only."""
+
+    def __init__(self, total: TotalLoss) -> None:
+        self._total = total
+        self._deviation = math.sqrt(total.widest)
+        self._mean, variance = total.mean_variance(0.0)
+        self._start = self._mean - FIRST * math.sqrt(variance)
+
+    def _edge(self, payoff: Payoff, index: int) -> float:
+        """The mean loss half-way between rung `index` and the next."""
+        sign = -1 if payoff is Payoff.COMPLEMENT else 1
+        return self._total.mean_variance(sign * (FIRST + SPACING * (index + 0.5)) / self._deviation)[0]
+
+    def rung_of(self, y: float) -> LineRung:
+        """The rung that serves the threshold y >= 0."""
+        payoff = Payoff.COMPLEMENT if y < self._start else Payoff.DELTA
+        sign = -1 if payoff is Payoff.COMPLEMENT else 1
+        last = _HIGHEST if sign > 0 else max(0, math.ceil((0.5 * self._deviation - FIRST) / SPACING))
+        low, high = -1, 0
+        while high < last and sign * (self._edge(payoff, high) - y) < 0:
+            low, high = high, min(2 * high + 1, last)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if sign * (self._edge(payoff, middle) - y) >= 0 else (middle, high)
+        lam = (FIRST + SPACING * high) / self._deviation
+        tilt = short(lam) if sign > 0 else -min(short(lam), Fraction(1, 2))
+        near = self._edge(payoff, high - 1) if high else self._start
+        far = 0.0 if sign < 0 and high == last else self._edge(payoff, high)  # the last rung serves all the rest
+        ends = sorted((near, far))
+        return LineRung(payoff, high, tilt, ends[0], ends[1])

@@ -1,0 +1,123 @@
+"""The loss of a whole composition: the sum of its mechanisms' losses, whatever their kinds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from flint import arb
+
+from exactdp.balls import BITS, ball, precision
+from exactdp.mechanisms.loss import Loss
+
+_LONGEST_FRACTION = 50_000  # bits
+
+
+@dataclass(frozen=True)
+class Part:
+    """`count` mechanisms with the same loss."""
+
+    loss: Loss
+    count: int
+
+
+@dataclass(frozen=True)
+class TotalLoss:
+    """L = sum of independent losses, given that all are finite, and the probability that one is not."""
+
+    parts: tuple[Part, ...]
+
+    @cached_property
+    def lost(self) -> arb:
+        """P(L = infinity), as a ball with relative accuracy."""
+        exact = self.lost_exactly
+        with precision(BITS):
+            if exact is not None:
+                return ball(exact)
+            return -sum((p.count * (-ball(p.loss.lost)).log1p() for p in self.parts), arb(0)).expm1()
+
+    @cached_property
+    def kept(self) -> arb:
+        """P(L < infinity), as a ball with relative accuracy."""
+        exact = self.lost_exactly
+        with precision(BITS):
+            if exact is not None:
+                return ball(1 - exact)
+            return sum((p.count * (-ball(p.loss.lost)).log1p() for p in self.parts), arb(0)).exp()
+
+    @cached_property
+    def greatest(self) -> Fraction | None:
+        """The greatest finite value where it is known to be a rational number."""
+        known = [(p.count, p.loss.greatest) for p in self.parts]
+        exact = [n * g for n, g in known if g is not None]
+        return sum(exact, Fraction(0)) if len(exact) == len(known) else None
+
+    @cached_property
+    def constant(self) -> arb | None:
+        """The value of the loss if it has only one."""
+        return self.ends[0] if all(p.loss.is_constant for p in self.parts) else None
+
+    @cached_property
+    def lost_exactly(self) -> Fraction | None:
+        """P(L = infinity) as a fraction, unless that would be a very long one."""
+        losing = [p for p in self.parts if p.loss.lost]
+        if sum(p.count * p.loss.lost.denominator.bit_length() for p in losing) > _LONGEST_FRACTION:
+            return None
+        return 1 - math.prod(((1 - p.loss.lost) ** p.count for p in losing), start=Fraction(1))
+
+    @cached_property
+    def ends(self) -> tuple[arb | None, arb | None]:
+        """The least and the greatest finite value; None where there is none."""
+        with precision(BITS):
+            lows, highs = ([p.loss.ends[i] for p in self.parts] for i in (0, 1))
+            return self._sum(lows), self._sum(highs)
+
+    def _sum(self, values: list[arb | None]) -> arb | None:
+        total = arb(0)
+        for part, value in zip(self.parts, values, strict=True):
+            if value is None:
+                return None
+            total += part.count * value
+        return total
+
+    def log_moment(self, z: Fraction) -> arb:
+        """log E e^{zL} for real z."""
+        with precision(BITS):
+            return sum((p.count * p.loss.log_moment(z) for p in self.parts), arb(0))
+
+    def log_moment_upper(self, z: float) -> float:
+        """A double above log E e^{zL}."""
+        quadratic, others = self._split
+        parts = [p.count * p.loss.log_moment_upper(z) for p in others]
+        return math.fsum([quadratic * z * (z + 1) / 2, *parts]) + 1e-14 * sum(
+            (abs(x) for x in parts), start=quadratic * abs(z) * (abs(z) + 1) + 1
+        )
+
+    @cached_property
+    def _split(self) -> tuple[float, list[Part]]:
+        """The sum of R over the parts with a quadratic moment function, and the other parts."""
+        known = [(p, p.loss.quadratic) for p in self.parts]
+        return math.fsum(p.count * r for p, r in known if r is not None), [p for p, r in known if r is None]
+
+    def mean_variance(self, tilt: float) -> tuple[float, float]:
+        """Mean and variance of L under the tilt. Heuristic: affects speed and accuracy only."""
+        quadratic, others = self._split
+        found = [(p.count, p.loss.mean_variance(tilt)) for p in others]
+        mean = math.fsum([quadratic * (tilt + 0.5), *(n * m for n, (m, _) in found)])
+        return mean, math.fsum([quadratic, *(n * v for n, (_, v) in found)])
+
+    @cached_property
+    def widest(self) -> float:
+        """An upper estimate of the variance under any tilt. Heuristic: affects speed and accuracy only."""
+        return sum(p.count * p.loss.widest for p in self.parts)
+
+    @cached_property
+    def is_symmetric(self) -> bool:
+        """Whether exchanging the two data sets changes nothing."""
+        return all(p.loss.reversed() is p.loss for p in self.parts)
+
+    def reversed(self) -> TotalLoss:
+        """The loss with the two data sets exchanged."""
+        return TotalLoss(tuple(Part(p.loss.reversed(), p.count) for p in self.parts))

@@ -1,0 +1,1 @@
+"""Which nodes of a Fourier sum matter: windows, bands of frequency, lattice reduction, exact phases."""

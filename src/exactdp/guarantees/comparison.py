@@ -1,0 +1,118 @@
+"""The exact guarantee beside what others would report: the Gaussian shortcut, and zCDP by the simple and by the optimal
+conversion.
+
+A soundness alarm: the Gaussian shortcut (the formula of the continuous Gaussian with mu = sqrt(2 rho)) is not a bound. Where it
+reports less epsilon or less delta than the certified lower bound, it understates the loss, and `Comparison` says so.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from exactdp.guarantees.gaussian_estimates import gaussian_delta, gaussian_epsilon
+from exactdp.guarantees.zcdp import zcdp_delta, zcdp_delta_simple, zcdp_epsilon, zcdp_epsilon_simple
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.mechanisms.gaussian import Gaussian
+from exactdp.notebooks import repr_html
+from exactdp.numbers import shown
+from exactdp.theory.gaussian_gap.gap import Gap, GaussianGap
+
+if TYPE_CHECKING:
+    from exactdp.accounting.composition import Composition
+
+_DOUBT = 1e-9  # the Gaussian formula is an estimate to about 1e-12: closer than this, relative, nothing is said
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One quantity four ways, at one argument. `exact` are certified bounds; zCDP's figures are safe, the shortcut is not."""
+
+    _repr_html_ = repr_html
+
+    given: str
+    value: Fraction
+    exact: tuple[float, float]
+    gaussian: float
+    zcdp_simple: float
+    zcdp_optimal: float
+    gap: Gap | None = None
+    """For Gaussian noise: bounds of the shortcut's error in delta at this epsilon (or at the shortcut's own), proved without the
+    exact value and far below the accuracy of doubles."""
+
+    @property
+    def quantity(self) -> str:
+        """What is compared."""
+        return "epsilon" if self.given == "delta" else "delta"
+
+    @property
+    def shortcut_understates(self) -> bool:
+        """Proved: the Gaussian shortcut reports less than the exact value."""
+        return self.gaussian < self.exact[0] - _DOUBT * abs(self.exact[0])
+
+    @property
+    def shortcut_overstates(self) -> bool:
+        """Proved: the Gaussian shortcut reports more than the exact value."""
+        return self.gaussian > self.exact[1] + _DOUBT * abs(self.exact[1])
+
+    @property
+    def statement(self) -> str:
+        """One plain sentence about the shortcut."""
+        if not math.isfinite(self.gaussian) or not math.isfinite(self.exact[1]):
+            return "There is no Gaussian shortcut to compare with."
+        if self.exact[1] < 1e-300:
+            return "The values are below the range of doubles; compare log_delta instead."
+        off = abs(self.gaussian - self.exact[1]) / abs(self.exact[1]) if self.exact[1] else math.inf
+        if self.shortcut_understates:
+            return f"ALARM: the Gaussian shortcut understates {self.quantity}, by {off:.2g} of it."
+        if self.shortcut_overstates:
+            return f"The Gaussian shortcut overstates {self.quantity}, by {off:.2g} of it."
+        told = "" if self.gap is None else f" At epsilon = {float(self.gap.epsilon):.6g}, {self.gap.statement}"
+        return f"The Gaussian shortcut agrees to {_DOUBT:.0e}.{told}"
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Method, value, what it is worth."""
+        return [
+            ("exact, at least", f"{self.exact[0]:.12g}", "certified"),
+            ("exact, at most", f"{self.exact[1]:.12g}", "certified"),
+            ("Gaussian shortcut", f"{self.gaussian:.12g}", "not a bound"),
+            ("zCDP, optimal", f"{self.zcdp_optimal:.12g}", "safe"),
+            ("zCDP, simple", f"{self.zcdp_simple:.12g}", "safe"),
+        ]
+
+    def __str__(self) -> str:
+        head = f"{self.quantity} at {self.given} = {shown(self.value)}"
+        return "\n".join(
+            [head, *(f"  {name:<18}{value:>20}  {worth}" for name, value, worth in self.rows()), self.statement]
+        )
+
+
+_OTHERS = {
+    "delta": (gaussian_epsilon, zcdp_epsilon_simple, zcdp_epsilon, math.inf),
+    "epsilon": (gaussian_delta, zcdp_delta_simple, zcdp_delta, 1.0),
+}
+"""By what is given: the shortcut, zCDP simple and optimal, and what they say where there is no rho."""
+
+
+def compare_at(composition: Composition, given: str, value: Fraction) -> Comparison:
+    """epsilon at one delta, or delta at one epsilon."""
+    rho = composition.rho
+    bounds = composition.epsilon_bounds(value) if given == "delta" else composition.delta_bounds(value)
+    shortcut, simple, optimal, unknown = _OTHERS[given]
+    others = (unknown, unknown, unknown)
+    if rho != math.inf:
+        others = (shortcut(composition.mu, value), simple(Fraction(rho), value), optimal(Fraction(rho), value))
+    own = value if given == "epsilon" else float(others[0])
+    gap = _gap(composition, own)
+    gaussian, plain, best = map(float, others)
+    return Comparison(given, value, (float(bounds.lower), float(bounds.upper)), gaussian, plain, best, gap)
+
+
+def _gap(composition: Composition, epsilon: Fraction | float) -> Gap | None:
+    """The certified gap, for Gaussian noise of both kinds and a finite epsilon."""
+    gaussian = all(isinstance(m, DiscreteGaussian | Gaussian) for m in composition.mechanisms)
+    if not gaussian or not math.isfinite(epsilon):
+        return None
+    return GaussianGap(composition).at(Fraction(epsilon))

@@ -1,0 +1,66 @@
+"""Families of (epsilon, delta): their trade-off curve, and back again (docs/theory/conversions.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+
+from flint import arb
+
+from exactdp.accounting.tradeoff_curve import TradeOffCurve
+from exactdp.balls import ball, precision, upper_double
+from exactdp.errors import InvalidInputError
+from exactdp.numbers import Number, rational, shown
+
+_BITS = 192
+
+
+def fdp_beta(pairs: Iterable[tuple[Number, Number]], alpha: Number) -> float:
+    """The trade-off curve at alpha that a family of (epsilon, delta) guarantees implies, rounded down.
+
+    max over pairs of 0, 1 - delta - e^epsilon alpha and e^-epsilon (1 - delta - alpha) (Wasserman and Zhou 2010; Kairouz et al.
+    2015).
+
+    >>> fdp_beta([(0, 0.1)], 0.2)
+    0.7
+    """
+    a = rational(alpha, "alpha")
+    if not 0 <= a <= 1:
+        raise InvalidInputError(f"alpha must be between 0 and 1. Found {shown(alpha)}.")
+    best = 0.0
+    for epsilon, delta in pairs:
+        e, d = rational(epsilon, "epsilon"), rational(delta, "delta")
+        if not 0 <= d <= 1:
+            raise InvalidInputError(f"delta must be between 0 and 1. Found {shown(delta)}.")
+        with precision(_BITS):
+            x = ball(min(max(e, Fraction(-(10**6))), Fraction(10**6)))  # farther out the lines are worth nothing
+            lines = [1 - ball(d) - x.exp() * ball(a)] if abs(e) < 10**6 or not a else []
+            lines.append((-x).exp() * (1 - ball(d) - ball(a)) if e < 10**6 else arb(0))
+            for line in lines:
+                if bool(line > 0):
+                    best = max(best, _down(line))
+    return best
+
+
+def _down(value: arb) -> float:
+    """A double at most the ball's lower end, which is positive; exact where that is a double."""
+    below = float(value.lower())
+    return below if bool(arb(below) <= value) else math.nextafter(below, 0.0)
+
+
+def fdp_delta(curve: TradeOffCurve, epsilon: Number) -> float:
+    """delta at epsilon of the polygon through the points of `curve`, rounded up: the largest 1 - beta - e^epsilon alpha.
+
+    It is the delta of that polygon. It bounds the delta of another curve from above where the whole polygon lies on or below that
+    curve; the points of `tradeoff()` lie on it, so their polygon does not, unless it has every vertex. For a composition use
+    `delta`.
+    """
+    e = rational(epsilon, "epsilon")
+    best = 0.0
+    with precision(_BITS):
+        slope = ball(e).exp()
+        for a, b in zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True):
+            value = 1 - ball(Fraction(b)) - slope * ball(Fraction(a))
+            best = max(best, upper_double(value))
+    return min(best, 1.0)

@@ -1,0 +1,201 @@
+"""What other definitions of privacy imply: zCDP and the continuous Gaussian, as epsilon, delta and trade-off curves.
+
+The `zcdp_*` functions take the parameter rho of zero-concentrated differential privacy and return bounds on the safe side
+(epsilon and delta rounded up, beta rounded down), proved by ball arithmetic. Any order of the Renyi divergence gives a valid
+bound; only its size depends on the order. The `gaussian_*` functions are estimates: accurate, not certified.
+Formulas and proofs: docs/theory/conversions.md.
+
+rho and mu are single numbers (0, or at least 1e-100); epsilon, delta and alpha are numbers or arrays, all read exactly.
+Corners as in `Composition`: delta = 0 gives epsilon = inf, delta >= 1 gives -inf, delta above delta(0) gives a negative
+epsilon, epsilon = inf gives delta = 0 and -inf gives 1, and beta is 1 - alpha at alpha = 0 and 1. rho = 0 means that nothing
+is learnt: epsilon(0) = 0 and beta = 1 - alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import arb
+from scipy.optimize import brentq
+
+from exactdp.balls import ball, precision, upper_double
+from exactdp.elementwise import each_rounded
+from exactdp.guarantees.zcdp_tradeoff import beta_lower
+from exactdp.numbers import (
+    LARGEST_RHO,
+    Number,
+    log_rational,
+    rational,
+    read_alpha,
+    read_delta,
+    read_epsilon,
+    zero_or_between,
+)
+
+_BITS = 192
+
+
+def zcdp_epsilon_simple(rho: Number, delta: Any) -> Any:
+    """The textbook conversion rho + 2 sqrt(rho log(1/delta)), rounded up (Bun & Steinke 2016).
+
+    >>> round(zcdp_epsilon_simple("4.9622", 1e-10), 4)
+    26.3406
+    """
+    r = _rho(rho)
+    with precision(_BITS):
+        return least_epsilon(r, delta, lambda d: upper_double(ball(r) + 2 * (ball(r) * -_log(d)).sqrt()))
+
+
+def zcdp_epsilon(rho: Number, delta: Any) -> Any:
+    """The least epsilon that the moments of zCDP imply, rounded up (Canonne, Kamath & Steinke 2020).
+
+    The infimum over orders a > 1 of a rho + log(1/(a delta))/(a - 1) + log(1 - 1/a). Guarantee: every order is valid, so the
+    search for the best one costs no safety, and the value at that order is rounded up by ball arithmetic.
+
+    >>> round(zcdp_epsilon("4.9622", 1e-10), 4)
+    25.4193
+    """
+    r = _rho(rho)
+
+    def at(d: Fraction) -> float:
+        if not r:
+            return upper_double(_log(1 - d))
+        t = _best_order(r, d)
+        return upper_double((1 + t) * ball(r) + (-_log(d) - t.log1p()) / t - (1 / t).log1p())
+
+    with precision(_BITS):
+        return least_epsilon(r, delta, at)
+
+
+def zcdp_delta_simple(rho: Number, epsilon: Any) -> Any:
+    """The textbook conversion exp(-(epsilon - rho)^2 / (4 rho)) for epsilon >= rho, else 1; rounded up.
+
+    Values below the double range come back as the smallest positive double.
+
+    >>> f"{zcdp_delta_simple(0.5, 5):.4e}"
+    '4.0065e-05'
+    """
+    return _least_delta(rho, epsilon, _simple_log_delta, lambda x: min(upper_double(x.exp()), 1.0))
+
+
+def zcdp_delta(rho: Number, epsilon: Any) -> Any:
+    """The least delta that the moments of zCDP imply, rounded up: the inverse of `zcdp_epsilon`.
+
+    The infimum over orders a > 1 of e^{(a-1)(a rho - epsilon)} (1 - 1/a)^{a-1} / a; every order is valid. Values below the double
+    range come back as the smallest positive double; `zcdp_log_delta` has their size.
+
+    >>> f"{zcdp_delta(0.5, 5):.4e}"
+    '2.8961e-06'
+    """
+    return _least_delta(rho, epsilon, _best_log_delta, lambda x: min(upper_double(x.exp()), 1.0))
+
+
+def zcdp_log_delta(rho: Number, epsilon: Any) -> Any:
+    """The natural logarithm of the bound of `zcdp_delta`, rounded up, also where delta is below the double range."""
+    return _least_delta(rho, epsilon, _best_log_delta, lambda x: min(upper_double(x), 0.0))
+
+
+def zcdp_beta(rho: Number, alpha: Any) -> Any:
+    """The trade-off curve that zCDP implies: the least type II error at type I error alpha, rounded down.
+
+    The supremum, over orders a >= 1 and both directions, of the least beta with
+    D_a((alpha, 1 - alpha) || (1 - beta, beta)) <= a rho.
+    Guarantee: a test turns the outputs into two coins, no Renyi divergence grows by that, so every order is valid; the value
+    at the best order found is proved by ball arithmetic. Values below the double range come back as 0.
+
+    >>> round(zcdp_beta(0.1, 0.1), 6)
+    0.769174
+    """
+    r = _rho(rho)
+
+    def over_list(alphas: list[Fraction]) -> list[float]:
+        betas = [_down(1 - a) for a in alphas]
+        inner = [i for i, a in enumerate(alphas) if 0 < a < 1 and r]
+        if inner:
+            for i, found in zip(inner, beta_lower(r, [alphas[i] for i in inner]), strict=True):
+                betas[i] = found
+        return betas
+
+    return each_rounded(alpha, read_alpha, over_list)
+
+
+def _best_order(r: Fraction, d: Fraction) -> arb:
+    """t of the best order a = 1 + t at delta: the root of rho t^2 + log(1 + t) = log(1/delta). Heuristic: size only.
+
+    Convex and increasing in log t, so that Newton's method descends to the root from a point above it.
+    """
+    log_r, target = log_rational(r), -log_rational(d)
+    if target < 1e-290:  # there t = 1 - delta but for a share of 1e-280
+        return arb(log_rational(1 - d)).exp().mid()
+    u = min((math.log(target) - log_r) / 2, target + math.log(-math.expm1(-target)))
+    for _ in range(100):
+        square, log_order = math.exp(log_r + 2 * u), float(np.logaddexp(0.0, u))
+        step = (square + log_order - target) / (2 * square - math.expm1(-log_order))
+        u -= step
+        if step <= 1e-14 * (1 + abs(u)):
+            break
+    return arb(u).exp().mid()
+
+
+def _best_log_delta(r: Fraction, e: Fraction) -> arb:
+    """log delta at the best order a = 1 + t, where rho (1 + 2 t) - log(1 + 1/t) = epsilon; the left side rises with t."""
+    if not r:
+        return (-ball(e).expm1()).log()
+    log_2r, shifted = log_rational(2 * r), float(e - r)
+
+    def excess(u: float) -> float:
+        return math.exp(log_2r + u) - float(np.logaddexp(0.0, -u)) - shifted
+
+    low = min(0.0, -log_2r, shifted - 2)
+    high = max(0.0, math.log(max(shifted, 0.0) + 1) - log_2r)
+    t = arb(brentq(excess, low, high, xtol=1e-14, rtol=1e-15)).exp().mid()
+    return t * ((1 + t) * ball(r) - ball(e)) - t.log1p() - t * (1 / t).log1p()
+
+
+def _simple_log_delta(r: Fraction, e: Fraction) -> arb:
+    return -(ball(e - r) ** 2) / (4 * ball(r)) if e > r else arb(0)
+
+
+def _log(d: Fraction) -> arb:
+    """log of a rational in (0, 1), accurate in relative terms also near 1."""
+    return ball(d - 1).log1p() if 2 * d > 1 else ball(d).log()
+
+
+def _down(value: Fraction) -> float:
+    """The largest double that is at most the rational, in both readings."""
+    below = float(value)
+    return below if max(Fraction(below), rational(below, "beta")) <= value else math.nextafter(below, 0.0)
+
+
+def least_epsilon(spread: Fraction | float, delta: Any, inside: Callable[[Fraction], float]) -> Any:
+    """`inside` where 0 < delta < 1; -inf from 1 on; at 0 inf, or 0 if there is no spread."""
+
+    def at(d: Fraction) -> float:
+        if 0 < d < 1:
+            return inside(d)
+        return -math.inf if d else (math.inf if spread else 0.0)
+
+    return each_rounded(delta, read_delta, lambda deltas: [at(d) for d in deltas])
+
+
+def _least_delta(
+    rho: Number, epsilon: Any, log_delta: Callable[[Fraction, Fraction], arb], rounded: Callable[[arb], float]
+) -> Any:
+    """`log_delta` at finite epsilon; delta = 0 at inf and, if rho = 0, from epsilon = 0 on; delta = 1 at -inf."""
+    r = _rho(rho)
+
+    def at(e: Fraction | float) -> float:
+        if e == math.inf or (e >= 0 and not r):
+            return rounded(arb("-inf"))
+        return rounded(log_delta(r, e) if isinstance(e, Fraction) else arb(0))
+
+    with precision(_BITS):
+        return each_rounded(epsilon, read_epsilon, lambda es: [at(e) for e in es])
+
+
+def _rho(value: object) -> Fraction:
+    return zero_or_between(value, "rho", Fraction(1, 10**100), Fraction(LARGEST_RHO))

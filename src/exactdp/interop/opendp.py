@@ -1,0 +1,95 @@
+"""OpenDP's exact discrete Gaussian sampler.
+
+No sampler is written here. OpenDP takes the root of sigma2 as a double and draws N_Z(0, scale^2), scale being exactly that
+double, in rational arithmetic with randomness of the operating system.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from importlib import metadata
+
+from exactdp.errors import InvalidInputError, MissingExtraError
+from exactdp.numbers import Number, positive, rational, shown
+
+LARGEST_COUNT = 1 << 62
+_OLDEST = (0, 14, 2)  # before it OpenDP's samplers were biased by a faulty division (opendp/opendp issue 2638)
+_CHUNK = 1 << 18  # numbers that one call of OpenDP gets
+
+Sampler = Callable[[Sequence[int], float], list[int]]
+"""Counts and a scale to the counts with noise, independent for each of them."""
+
+
+def scale_for(sigma2: Number) -> float:
+    """The smallest double whose square, taken exactly, is at least `sigma2`.
+
+    >>> scale_for(4), Fraction(scale_for(2)) ** 2 > 2, Fraction(math.nextafter(scale_for(2), 0)) ** 2 < 2
+    (2.0, True, True)
+    """
+    wanted = positive(sigma2, "sigma2")
+    scale = math.sqrt(wanted)
+    while Fraction(scale) ** 2 < wanted:
+        scale = math.nextafter(scale, math.inf)
+    while Fraction(below := math.nextafter(scale, 0.0)) ** 2 >= wanted:
+        scale = below
+    return scale
+
+
+def drawn_sigma2(sigma2: Number) -> Fraction:
+    """The exact noise parameter of what `add_noise` draws: at least `sigma2`, by less than one part in 10^15."""
+    return Fraction(scale_for(sigma2)) ** 2
+
+
+def opendp_version() -> str:
+    """The version of OpenDP, refused where it is missing or older than the repair of its samplers."""
+    try:
+        version = metadata.version("opendp")
+    except metadata.PackageNotFoundError:
+        raise MissingExtraError("Noise from OpenDP", "opendp") from None
+    numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
+    if numbers is None or tuple(map(int, numbers.groups())) < _OLDEST:
+        oldest = ".".join(map(str, _OLDEST))
+        raise MissingExtraError(
+            f"Noise from OpenDP {oldest} or newer (found {version}, whose noise is biased)", "opendp"
+        )
+    return version
+
+
+def opendp_noise(counts: Sequence[int], scale: float) -> list[int]:
+    """The counts plus OpenDP's independent draws of N_Z(0, scale^2), the double `scale` taken as the exact number it is.
+
+    A sum beyond 64 bits is moved to the nearest 64-bit integer, which is post-processing.
+    """
+    opendp_version()
+    try:
+        from opendp import domains, measurements, metrics, mod
+    except ImportError:
+        raise MissingExtraError("Noise from OpenDP", "opendp") from None
+    mod.enable_features("contrib")
+    domain = domains.vector_domain(domains.atom_domain(T="i64"))
+    mechanism = measurements.make_gaussian(domain, metrics.l2_distance(T="f64"), scale=scale)
+    result: list[int] = []
+    for start in range(0, len(counts), _CHUNK):
+        result += map(int, mechanism(list(counts[start : start + _CHUNK])))
+    return result
+
+
+def add_noise(counts: Sequence[int], sigma2: Number) -> list[int]:
+    """Each count plus discrete Gaussian noise of its own, drawn by OpenDP.
+
+    Guarantee (OpenDP's, whose sampler this is): the noises are independent draws of N_Z(0, s), s = drawn_sigma2(sigma2). For
+    counts of sensitivity 1 account for DiscreteGaussian(s), not for DiscreteGaussian(sigma2): s is larger by at most one part in
+    10^15, and that is not always more private. There is no seed.
+    """
+    whole = [_count(value) for value in counts]
+    return opendp_noise(whole, scale_for(sigma2))
+
+
+def _count(value: object) -> int:
+    number = rational(value, "A count")
+    if number.denominator != 1 or abs(number) > LARGEST_COUNT:
+        raise InvalidInputError(f"A count must be a whole number of at most 2^62 in size. Found {shown(value)}.")
+    return number.numerator

@@ -1,0 +1,1 @@
+"""Proved bounds of the gap between the exact delta and the Gaussian formula."""

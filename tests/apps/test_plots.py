@@ -1,0 +1,205 @@
+"""The figures show what the library says: axes and lines, plotted values, files, and the sentence without matplotlib."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exactdp import conversions
+from exactdp.accounting.composition import Composition
+from exactdp.apps.figures import release as plots
+from exactdp.census.releases import Release, release
+from exactdp.census.study import Grids, Study, account_pairs
+from exactdp.errors import InvalidInputError, MissingExtraError
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+
+TABLE = {
+    "Country": {"total": Fraction(1, 10), "detailed": Fraction(1, 5)},
+    "County": {"total": Fraction(1, 5), "detailed": Fraction(1, 2)},
+    "Block": {"total": Fraction(1, 10), "detailed": Fraction(1, 4)},
+}
+BYPASSED: list[tuple[str, ...]] = [("County",), (), ("Block",), ("County", "Block")]
+
+
+def made_up(allocations: int) -> Release:
+    """The full path is number 2 where there is one."""
+    return Release("made-up", "A made-up release", "nobody", TABLE, dict(enumerate(BYPASSED[:allocations], start=1)))
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return made_up(3).account()
+
+
+def line(axes: Any, label: str) -> tuple[Any, Any]:
+    """The data of the one line with this label."""
+    (found,) = [x for x in axes.get_lines() if x.get_label() == label]
+    return found.get_xdata(), found.get_ydata()
+
+
+def test_convolution_shows_the_exact_masses_of_two_dice() -> None:
+    """P(S = h t) by enumeration of both noises, against the dots."""
+    above, below = plots.figure_convolution().axes
+    step, sizes = Fraction(1, 10), range(-40, 41)
+    weights = [[math.exp(-x * x / (2 * s)) for x in sizes] for s in (2.5, 10 / 3)]
+    masses: dict[int, float] = {}
+    for i, x in enumerate(sizes):
+        for j, y in enumerate(sizes):
+            t = 4 * x + 3 * y
+            masses[t] = masses.get(t, 0.0) + weights[0][i] * weights[1][j]
+    total = sum(masses.values())
+    losses, values = line(above, "Exact")
+    wanted = [masses[round((x - 0.35) / float(step))] / total / float(step) for x in losses]
+    assert values == pytest.approx(wanted, rel=1e-9)
+    density = [math.exp(-((0.1 * t) ** 2) / 1.4) / math.sqrt(1.4 * math.pi) for t in below.get_lines()[-1].get_xdata()]
+    relative = [
+        masses[int(t)] / total / (0.1 * d) - 1 for t, d in zip(below.get_lines()[-1].get_xdata(), density, strict=True)
+    ]
+    assert below.get_lines()[-1].get_ydata() == pytest.approx(relative, abs=1e-9)
+    assert max(relative) > 0.15  # the oscillation is there to be seen
+
+
+def test_convolution_of_a_fine_lattice_is_binned_and_windowed() -> None:
+    fine = Composition({DiscreteGaussian("10000/73"): 2, DiscreteGaussian("10000/11"): 3})
+    figure = plots.figure_convolution({"fine": fine, "coarse": 10 * DiscreteGaussian(1)})
+    assert len(figure.axes) == 4
+    assert [a.get_title() for a in figure.axes[:2]] == ["fine", "coarse"]
+    losses, values = line(figure.axes[0], "Exact")
+    assert 100 < len(losses) <= 2 * 160
+    assert np.sum(values) * (losses[1] - losses[0]) == pytest.approx(1, abs=1e-3)
+    assert len(figure.axes[2].get_lines()[-1].get_xdata()) == 2 * 40 + 1
+
+
+def test_overall_plots_the_values_of_the_study(study: Study) -> None:
+    figure = plots.figure_overall(study)
+    left, right = figure.axes[:2]
+    alphas, betas = line(left, "Exact")
+    assert all(study.beta_bounds(a).upper >= b for a, b in list(zip(alphas, betas, strict=True))[1:-1:40])
+    alphas, betas = line(left, "zCDP")
+    assert betas == pytest.approx(conversions.zcdp_beta(study.release.rho, alphas), abs=0)
+    deltas, epsilons = line(right, "Exact")
+    assert list(epsilons[::15]) == list(study.epsilon(deltas[::15]))
+    assert min(deltas) == pytest.approx(1e-21)
+    curves = {x.get_label(): np.array(x.get_ydata()) for x in right.get_lines() if len(x.get_xdata()) == len(deltas)}
+    simple, best, exact, gaussian = curves.values()
+    assert np.all(simple > best)
+    assert np.all(best > exact)
+    assert exact == pytest.approx(gaussian, rel=0.02)
+    assert f"{study.epsilon(1e-10):.2f}" in [t.get_text() for t in right.texts]
+
+
+@pytest.mark.parametrize("allocations", [1, 2, 3, 4])
+def test_panels_one_for_each_allocation(allocations: int) -> None:
+    some = made_up(allocations)
+    base = min(allocations, 2)
+    for figure in (plots.figure_tradeoff_panels(some), plots.figure_profile_panels(some)):
+        others = [k for k in range(1, allocations + 1) if k != base]
+        assert [a.get_title() for a in figure.axes] == [f"({base}, {k})" for k in (*others, base)]
+        areas = [a.get_position().width * a.get_position().height for a in figure.axes]
+        assert all(small < areas[-1] / 4 for small in areas[:-1])
+        assert [len(a.texts) for a in figure.axes] == [1] * (allocations - 1) + [0]
+        assert figure.axes[-1].get_legend() is not None
+
+
+def test_panels_plot_the_values_of_the_pairs() -> None:
+    some = made_up(3)
+    tradeoffs, profiles = plots.figure_tradeoff_panels(some, 3), plots.figure_profile_panels(some, 3)
+    pairs = [(1, 3), (2, 3), (3, 3)]
+    alphas, deltas = line(tradeoffs.axes[0], "Exact")[0][1:-1], line(profiles.axes[0], "Exact")[0]
+    results = account_pairs(some, pairs, Grids.read(deltas=list(deltas), alphas=list(alphas)))
+    for result, one, other in zip(results, tradeoffs.axes, profiles.axes, strict=True):
+        assert list(line(one, "Exact")[1]) == [1.0, *(low for low, _ in result.beta), 0.0]
+        assert list(line(other, "Exact")[1]) == [high for _, high in result.epsilon]
+
+
+def test_forty_three_panels_fill_six_by_eight() -> None:
+    figure, panels = plots._panels(43)
+    assert len(panels) == 43
+    grid = panels[0].get_subplotspec().get_gridspec()
+    assert (grid.nrows, grid.ncols) == (8, 6)
+    assert len(figure.axes) == 43
+
+
+def test_an_allocation_that_is_not_there() -> None:
+    with pytest.raises(InvalidInputError, match="Found 9"):
+        plots.figure_profile_panels(made_up(3), 9)
+
+
+def test_proxy_is_the_certified_difference(study: Study) -> None:
+    left, right = plots.figure_proxy(study).axes
+    own = study.release.pair(2, 2)
+    alphas, values = (x[::9] for x in left.get_lines()[-1].get_data())
+    assert values == pytest.approx(1e6 * (1 - study.beta(alphas) / own.beta(alphas)), abs=1e-4)
+    assert np.min(values) > -1e-4
+    deltas, values = (x[::9] for x in right.get_lines()[-1].get_data())
+    assert values == pytest.approx(1e6 * (1 - study.epsilon(deltas) / own.epsilon(deltas)), abs=1e-4)
+    assert np.max(values) < 1e-4
+    assert "2,2" in left.get_ylabel()
+    assert "parts per million" in right.get_ylabel()
+
+
+def test_proxy_of_a_single_allocation_looks_like_zero() -> None:
+    for axes in plots.figure_proxy(made_up(1).account()).axes:
+        assert axes.get_ylim() == (-0.01, 0.01)
+
+
+def test_relative_difference_brackets_the_quotient() -> None:
+    own, overall = (np.array([1.0, 0.0]), np.array([2.0, 1.0])), (np.array([0.5, 0.5]), np.array([0.75, 0.75]))
+    low, high = plots._relative_difference(own, overall)
+    assert (low[0], high[0]) == (250_000, 750_000)
+    assert np.isnan([low[1], high[1]]).all()
+
+
+def test_the_full_path_is_the_base() -> None:
+    assert plots._base(release("dhc-persons-us"), None) == 13
+    assert plots._base(made_up(1), None) == 1
+
+
+def test_every_axis_is_labelled(study: Study) -> None:
+    for figure in (plots.figure_convolution(), plots.figure_overall(study), plots.figure_proxy(study)):
+        assert all(axes.get_xlabel() for axes in figure.axes)
+        assert all(axes.get_ylabel() for axes in figure.axes)
+    panels = plots.figure_tradeoff_panels(study.release)
+    assert panels.get_supxlabel()
+    assert panels.get_supylabel()
+
+
+def test_save_figures_writes_five_figures_twice(study: Study, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    paths = plots.save_figures(study, folder)
+    assert [p.name for p in paths] == [f"figure{i}.{ending}" for i in range(1, 6) for ending in ("png", "pdf")]
+    assert sorted(folder.iterdir()) == sorted(paths)
+    for path in paths:
+        assert path.read_bytes().startswith(b"\x89PNG" if path.suffix == ".png" else b"%PDF")
+        assert path.stat().st_size > 10_000
+
+
+def test_the_same_study_gives_the_same_bytes(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plots, "_all_figures", lambda s: iter([plots.figure_profile_panels(s.release)]))
+    first, second = ([p.read_bytes() for p in plots.save_figures(study, tmp_path)] for _ in range(2))
+    assert first == second
+
+
+def test_without_matplotlib(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    usual = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.partition(".")[0] == "matplotlib":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return usual(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match=r"Figures needs .* pip install 'exactdp\[plots\]'"):
+        plots.save_figures(study, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+    with pytest.raises(MissingExtraError):
+        plots.figure_overall(study)

@@ -1,0 +1,503 @@
+"""The report: its numbers are the library's, its page is sound, closed and readable, its certificates hold."""
+
+from __future__ import annotations
+
+import base64
+import builtins
+import dataclasses
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import exactdp
+from exactdp import conversions
+from exactdp.accounting.certificates.certificate import Certificate
+from exactdp.apps import cli, report
+from exactdp.apps.cli import report as command
+from exactdp.apps.report import certificates, numerals
+from exactdp.apps.report.content import Content, gather
+from exactdp.apps.report.page import POLICY, render, stylesheet
+from exactdp.census.budget_files import parse_budget
+from exactdp.census.study import Study
+from exactdp.census.summary import Summary, summarize
+from exactdp.census.workers import Serial
+from exactdp.guarantees.risk import risk_of
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+
+DESIGN = b"""
+title = "My <script>alert(1)</script> & \\"survey\\" $x^2$"
+source = "</title></style><img src=x onerror=alert(1)>"
+[levels."<b>Nation</b>"]
+"age * 'sex' \\" onmouseover=\\"x" = "1/2"
+"$\\\\frac$" = 0.25
+[levels.Region]
+"</td></table><script>alert(2)</script>" = 0.5
+[bypassed]
+1 = []
+2 = ["Region"]
+"""
+VOID = {"br", "col", "hr", "link", "meta", "wbr", "img", "input"}
+
+
+def studied(content: bytes, name: str, deltas: list[str], alphas: list[str]) -> tuple[Study, Summary]:
+    study = parse_budget(content, name).account(deltas=deltas, alphas=alphas)
+    return study, summarize(study, Serial(), study.grids.deltas[-1])
+
+
+@pytest.fixture(scope="module")
+def both() -> tuple[Study, Summary]:
+    return studied(DESIGN, "survey.toml", ["1e-6", "1e-10"], ["0.05", "0.5"])
+
+
+@pytest.fixture(scope="module")
+def content(both: tuple[Study, Summary]) -> Content:
+    return gather(*both)
+
+
+@pytest.fixture(scope="module")
+def page(content: Content) -> str:
+    return render(content)
+
+
+class Reader(HTMLParser):
+    """Checks that elements are nested, and keeps what tests ask for."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.numbers: dict[str, tuple[str, str]] = {}
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self.words: list[str] = []
+        self._number: str | None = None
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        assert len(found) == len(attrs), f"an attribute twice in {tag}"
+        self.tags.append((tag, found))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "data" and found.get("data-key"):
+            self._number = found["data-key"]
+            self.numbers[str(self._number)] = (str(found["value"]), "")
+        if tag == "script":
+            self.scripts.append((found, ""))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open
+        assert self.open.pop() == tag
+        if tag == "data":
+            self._number = None
+
+    def handle_data(self, data: str) -> None:
+        if self._number is not None:
+            value, shown = self.numbers[self._number]
+            self.numbers[self._number] = (value, shown + data)
+        if self.open and self.open[-1] == "script":
+            attributes, text = self.scripts[-1]
+            self.scripts[-1] = (attributes, text + data)
+        elif self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+    def attributes(self, name: str) -> list[str]:
+        return [str(found[name]) for _, found in self.tags if name in found]
+
+
+@pytest.fixture(scope="module")
+def read(page: str) -> Reader:
+    return Reader(page)
+
+
+def test_the_numbers_are_the_librarys(both: tuple[Study, Summary], read: Reader) -> None:
+    study, summary = both
+    release = study.release
+    row = summary.epsilons[-1]
+    exact = {name: value for name, (value, _) in read.numbers.items()}
+    assert float(exact["headline-epsilon"]) == row.epsilon[1] == pytest.approx(study.epsilon("1e-10"), rel=1e-12)
+    assert float(exact["headline-zcdp-optimal"]) == conversions.zcdp_epsilon(release.rho, "1e-10")
+    assert float(exact["headline-zcdp-simple"]) == conversions.zcdp_epsilon_simple(release.rho, "1e-10")
+    assert Fraction(exact["headline-saved-simple"]) == row.saved_simple.saved
+    assert Fraction(exact["headline-saved-optimal"]) == row.saved_optimal.saved
+    risk = risk_of(study, Fraction(1, 20), Fraction(1, 2), Fraction(1, 10**10))
+    assert float(exact["headline-power"]) == risk.power[1]
+    assert float(exact["headline-bayes-risk"]) == risk.bayes_risk[0]
+    assert float(exact["risk-Advantage"]) == study.delta(0)
+    assert Fraction(exact["rho"]) == release.rho
+    assert (int(exact["paths"]), int(exact["pairs"])) == (2, 3)
+    for found in summary.epsilons:
+        assert float(exact[f"epsilon-{found.delta}"]) == found.epsilon[1]
+    for power in summary.powers:
+        assert float(exact[f"beta-{power.alpha}"]) == power.beta[0]
+
+
+def test_what_is_read_is_rounded_to_the_safe_side(content: Content, read: Reader) -> None:
+    for key, (value, shown) in read.numbers.items():
+        digits = shown.replace("\u2212", "-").removesuffix("\u202f%")
+        if "\u00d7" in digits or "\u2248" in digits or not key.startswith(("headline", "epsilon", "beta")):
+            continue
+        scale = 100 if shown.endswith("%") else 1
+        down = "bayes" in key or "beta" in key or "saved" in key
+        gap = (Fraction(digits) / scale - Fraction(value)) * (-1 if down else 1)
+        assert 0 <= gap <= Fraction(1, 1000), key
+    assert content.study.delta(content.stated) <= content.headline.delta
+    assert 0 <= content.stated - Fraction(content.headline.epsilon[1]) <= Fraction(1, 10**4)
+
+
+def test_the_page_is_well_formed_and_has_what_readers_of_screens_need(read: Reader) -> None:
+    ids = read.attributes("id")
+    assert len(set(ids)) == len(ids)
+    for target in (a.removeprefix("#") for a in read.attributes("href") if a.startswith("#")):
+        assert target in ids
+    for name in " ".join(read.attributes("aria-labelledby")).split():
+        assert name in ids
+    counts = Counter(tag for tag, _ in read.tags)
+    assert counts["h1"] == counts["main"] == counts["nav"] == 1
+    assert counts["table"] == counts["caption"] >= 6
+    assert all(found.get("scope") for tag, found in read.tags if tag == "th")
+    charts = [found for tag, found in read.tags if tag == "svg"]
+    assert len(charts) == counts["figure"] == counts["figcaption"] == 4
+    assert all(found["role"] == "img" and found["aria-labelledby"] for found in charts)
+    assert counts["title"] == 1 + len(charts)
+    assert read.tags[0] == ("html", {"lang": "en"})
+    assert next(found for tag, found in read.tags if tag == "a") == {"href": "#words", "class": "skip"}
+
+
+def test_nothing_is_asked_of_any_network(page: str, read: Reader) -> None:
+    assert "http:" not in page
+    assert "https:" not in page
+    assert "@import" not in page
+    assert not read.attributes("src")
+    assert all(a.startswith(("#", "data:")) for a in read.attributes("href") + read.attributes("xlink:href"))
+    assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", page))
+    assert ("meta", {"http-equiv": "Content-Security-Policy", "content": POLICY}) in read.tags
+    assert "default-src 'none'" in POLICY
+    assert "script-src" not in POLICY
+    assert all(found.get("type") == "application/json" for found, _ in read.scripts)
+    assert not [name for _, found in read.tags for name in found if name.startswith("on")]
+
+
+def test_names_of_users_stay_text(page: str, read: Reader) -> None:
+    assert "<script>" not in page
+    assert "<img" not in page
+    assert "<b>Nation" not in page
+    words = " ".join(read.words)
+    for name in ('My <script>alert(1)</script> & "survey" $x^2$', "<b>Nation</b>", "age * 'sex' \" onmouseover=\"x"):
+        assert name in words
+    assert "</td></table><script>alert(2)</script>" in words
+    assert "</title></style><img src=x onerror=alert(1)>" in words
+
+
+def test_the_certificates_in_the_page_hold(read: Reader, content: Content, tmp_path: Path) -> None:
+    embedded = {str(found["id"]): Certificate.from_json(text) for found, text in read.scripts}
+    links = {str(found["download"]): str(found["href"]) for tag, found in read.tags if "download" in found}
+    pairs = dict.fromkeys([content.headline.worst_pair, (1, 1)])
+    assert len(embedded) == len(pairs) == len(links) - 1
+    for pair in pairs:
+        name = f"survey-pair-{pair[0]}-{pair[1]}.json"
+        file = tmp_path / name
+        file.write_bytes(base64.b64decode(links[name].partition(",")[2]))
+        assert exactdp.verify(file).holds
+        record = Certificate.load(file)
+        assert record == embedded[f"json-{pair[0]}-{pair[1]}"]
+        assert record.composition == content.release.pair(*pair)
+        assert (record.given, record.value) == ("epsilon", content.stated)
+        assert record.upper <= content.headline.delta
+    again = parse_budget(base64.b64decode(links["survey.toml"].partition(",")[2]), "survey.toml")
+    assert again.fingerprint == content.release.fingerprint
+
+
+def test_where_no_certificate_can_be_made_the_page_says_why(content: Content, monkeypatch: pytest.MonkeyPatch) -> None:
+    fine = parse_budget(
+        b"level,a,b\nX,0.31415926535897932384626433832795,0.27182818284590452353602874713526\n", "f.csv"
+    )
+    claims = certificates.make_claims(fine, (1, 1), Fraction(5), 12)
+    assert [c.certificate for c in claims] == [None]
+    assert "too fine" in claims[0].reason
+    shown = " ".join(Reader(render(dataclasses.replace(content, claims=claims), charts=False)).words)
+    assert claims[0].reason in shown
+    monkeypatch.setattr(certificates, "MOST_NODES", 1)
+    (claim, *_) = certificates.make_claims(content.release, (1, 1), content.stated, 12)
+    assert "more than a report waits for" in claim.reason
+
+
+def variables(block: str) -> dict[str, str]:
+    return dict(re.findall(r"--([a-z-]+):\s*(#[0-9a-f]{6})", block))
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted([luminance(one), luminance(other)])
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_light_dark_and_paper_each_have_readable_colours() -> None:
+    style = stylesheet()
+    blocks = re.findall(r":root\s*{(.*?)}", style, flags=re.DOTALL)
+    light, dark, paper = map(variables, blocks)
+    assert light.keys() == dark.keys() == paper.keys()
+    assert style.index("prefers-color-scheme: dark") < style.index("@media print")
+    assert "size: A4" in style
+    assert "break-inside: avoid" in style
+    for colours in (light, dark, paper):
+        texts = [("ink", "paper"), ("soft", "paper"), ("soft", "panel"), ("accent", "panel"), ("alarm", "alarm-paper")]
+        texts += [("ink", "alarm-paper"), ("ink", "calm-paper"), ("button-ink", "button"), ("exact", "paper")]
+        for ink, ground in texts:
+            assert contrast(colours[ink], colours[ground]) >= 4.5, (ink, ground)
+        for line in ("exact", "zcdp", "simple", "gaussian"):
+            assert contrast(colours[line], colours["paper"]) >= 3, line
+
+
+def test_charts_follow_the_page_and_keep_text_as_text(page: str) -> None:
+    charts = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)
+    known = set(variables(stylesheet())) | {"sans", "mono"}
+    for chart in charts:
+        assert not re.findall(r"#[0-9a-f]{6}\b", chart), "a colour that no variable governs"
+        assert set(re.findall(r"var\(--([a-z-]+)\)", chart)) <= known
+        assert "<text" in chart
+        assert "font-family" not in chart
+    assert "var(--exact)" in charts[0]
+    assert charts[0].count("stroke-dasharray") >= 2
+
+
+def test_the_same_study_gives_the_same_bytes_in_another_process(
+    both: tuple[Study, Summary], content: Content, page: str, tmp_path: Path
+) -> None:
+    assert report.build(*both) == page
+    assert "2026-11-16" not in page
+    dated = report.build(*both, date="2026-11-16")
+    assert dated.replace("<li>2026-11-16</li>", "") == page
+    budget, output = tmp_path / "survey.toml", tmp_path / "r.html"
+    budget.write_bytes(DESIGN)
+    for seed in ("1", "2"):
+        code = "from exactdp.apps.cli import main; main()"
+        subprocess.run(
+            [sys.executable, "-c", code, "report", budget, "-o", output],
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=subprocess.DEVNULL,
+        )
+        output.rename(tmp_path / f"{seed}.html")
+    assert (tmp_path / "1.html").read_bytes() == (tmp_path / "2.html").read_bytes()
+
+
+def test_noise_is_that_of_the_discrete_gaussian(content: Content) -> None:
+    for level in content.noise:
+        for query in level.queries:
+            noise = DiscreteGaussian(query.sigma2)
+            within = [math.fsum(noise.pmf(x) for x in range(-m, m + 1)) for m in (query.margin - 1, query.margin)]
+            assert within[0] < 0.95 <= within[1]
+            assert query.standard_error == math.sqrt(noise.variance)
+            assert query.sigma2 == 1 / query.rho == 1 / content.release.table[level.level][query.query]
+
+
+def test_the_alarm_is_raised_where_the_formula_understates_and_only_there(content: Content, page: str) -> None:
+    assert content.alarms
+    assert "Alarm: the Gaussian formula understates" in page
+    assert page.count("too low") == len(content.alarms)
+    rows = tuple(dataclasses.replace(r, gaussian=float(r.epsilon[1]) * 1.01) for r in content.summary.epsilons)
+    calm = dataclasses.replace(content, summary=dataclasses.replace(content.summary, epsilons=rows))
+    shown = render(calm, charts=False)
+    assert "Alarm" not in shown
+    assert shown.count("too high") == len(rows)
+
+
+def test_an_epsilon_below_zero_is_said_in_words() -> None:
+    study, summary = studied(b"level,q\nA,1e-12\n", "tiny.csv", ["1e-5"], ["0.05"])
+    assert study.epsilon("1e-5") < 0
+    words = " ".join(Reader(report.build(study, summary, charts=False)).words)
+    assert "is not above zero" in words
+    assert "nan" not in words.lower().split()
+
+
+def test_one_path_and_no_alphas() -> None:
+    study, summary = studied(b"level,q\nA,1/3\n", "one.csv", ["1e-6"], [])
+    found = Reader(report.build(study, summary, charts=False))
+    assert "one directed path" in " ".join(found.words)
+    assert found.numbers["pairs"][0] == "1"
+    assert len(found.scripts) == 1
+
+
+def test_the_headline_delta_can_be_chosen_among_those_of_the_study(both: tuple[Study, Summary]) -> None:
+    assert gather(*both, delta="1e-6").headline.delta == Fraction(1, 10**6)
+    with pytest.raises(exactdp.InvalidInputError, match=r"Found 1e-7; add it there"):
+        gather(*both, delta="1e-7")
+    study, summary = both
+    with pytest.raises(exactdp.InvalidInputError, match="at least one delta"):
+        gather(study, dataclasses.replace(summary, epsilons=()))
+
+
+@pytest.mark.parametrize(
+    ("value", "places", "rounding", "wanted"),
+    [(0.1, 1, numerals.UP, "0.2"), (0.1, 1, numerals.DOWN, "0.1"), (-0.05, 1, numerals.UP, "\u22120.0")],
+)
+def test_doubles_are_rounded_as_the_binary_numbers_they_are(
+    value: float, places: int, rounding: str, wanted: str
+) -> None:
+    assert numerals.decimals(value, places, rounding) == wanted
+    assert numerals.decimals(math.inf, 2, rounding) == "\u221e"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli.app, list(arguments))
+
+
+@pytest.fixture
+def budget(tmp_path: Path) -> str:
+    path = tmp_path / "small.csv"
+    path.write_text("level,q\nA,1/3\nB,0.5\n")
+    return str(path)
+
+
+def refused(result: Result) -> str:
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
+    return str(result.stderr)
+
+
+def test_bad_input_is_one_sentence_and_exit_code_2(budget: str, tmp_path: Path) -> None:
+    out = str(tmp_path / "r.html")
+    assert "no-such.toml" in refused(run("report", str(tmp_path / "no-such.toml"), "-o", out))
+    assert "must end in .html" in refused(run("report", budget, "-o", str(tmp_path / "r.pdf")))
+    assert "does not exist" in refused(run("report", budget, "-o", str(tmp_path / "nowhere" / "r.html")))
+    (tmp_path / "folder.html").mkdir()
+    assert "is a folder" in refused(run("report", budget, "-o", str(tmp_path / "folder.html")))
+    assert "one of dhc-persons-us" in refused(run("report", "dhc-person-us", "-o", out))
+    assert "numbers between 0 and 1" in refused(run("report", budget, "--delta", "2", "-o", out))
+    assert "--digits" in refused(run("report", budget, "--digits", "3", "-o", out))
+    assert "date must be" in refused(run("report", budget, "--date", "x" * 100, "-o", out))
+    assert not Path(out).exists()
+
+
+def test_a_file_that_cannot_be_written_is_one_sentence(
+    budget: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(path: Path, text: str) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(command, "write_text", forbidden)
+    assert "Permission denied" in refused(run("report", budget, "-o", str(tmp_path / "r.html"), "--no-figures"))
+
+
+def test_without_matplotlib_the_sentence_names_the_extra(
+    budget: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = builtins.__import__
+
+    def blocked(name: str, *rest: Any, **more: Any) -> Any:
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", blocked)
+    out = tmp_path / "r.html"
+    assert "exactdp[plots]" in refused(run("report", budget, "-o", str(out)))
+    assert run("report", budget, "-o", str(out), "--no-figures").exit_code == 0
+    assert "<svg" not in out.read_text()
+
+
+def test_census_writes_a_report_too(budget: str, tmp_path: Path) -> None:
+    arguments = ["census", "--release", budget, "-o", str(tmp_path), "--delta", "1e-6", "--no-figures", "--json"]
+    result = run(*arguments, "--level-delta", "1e-6")
+    assert result.exit_code == 0, result.stderr
+    path = tmp_path / "small" / "report.html"
+    assert str(path) in json.loads(result.stdout)["files"]
+    found = Reader(path.read_text())
+    wanted = json.loads(result.stdout)["epsilons"][0]["epsilon"][1]
+    assert float(found.numbers["headline-epsilon"][0]) == wanted
+
+
+def chromium() -> str | None:
+    named = os.environ.get("CHROMIUM")
+    return named or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+    program = chromium()
+    if program is None:
+        pytest.skip("Chromium was not found: install Debian's package chromium, or set CHROMIUM to its path")
+    with sync_api.sync_playwright() as playwright:
+        flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+        flags += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+        found = playwright.chromium.launch(executable_path=program, args=flags)
+        yield found
+        found.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 1280, 390])
+def test_in_chromium_it_is_quiet_and_fits(browser: Any, page: str, tmp_path: Path, width: int, scheme: str) -> None:
+    file = tmp_path / "r.html"
+    file.write_text(page, encoding="utf-8")
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    tab = context.new_page()
+    said: list[str] = []
+    asked: list[str] = []
+    tab.on("console", lambda message: said.append(message.text))
+    tab.on("pageerror", lambda error: said.append(str(error)))
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto(file.as_uri())
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    ground = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 23, 27)")
+    assert said == []
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert tab.locator("svg.chart").count() == 4
+    context.close()
+
+
+def test_in_chromium_a_certificate_can_be_saved_and_verified(browser: Any, page: str, tmp_path: Path) -> None:
+    file = tmp_path / "r.html"
+    file.write_text(page, encoding="utf-8")
+    context = browser.new_context(accept_downloads=True, offline=True)
+    tab = context.new_page()
+    tab.goto(file.as_uri())
+    with tab.expect_download() as started:
+        tab.locator("a.download").first.click()
+    target = tmp_path / started.value.suggested_filename
+    started.value.save_as(target)
+    assert run("verify", str(target)).stdout.startswith("Holds")
+    assert target.name.startswith("survey-pair-")
+    tab.keyboard.press("Tab")
+    context.close()
+
+
+def test_in_chromium_it_prints_on_a4(browser: Any, page: str, tmp_path: Path) -> None:
+    file = tmp_path / "r.html"
+    file.write_text(page, encoding="utf-8")
+    context = browser.new_context(color_scheme="dark")
+    tab = context.new_page()
+    tab.goto(file.as_uri())
+    tab.emulate_media(media="print")
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not tab.locator(".skip").is_visible()
+    sheets = tab.pdf(prefer_css_page_size=True)
+    assert re.search(rb"/MediaBox \[0 0 59[45][.\d]* 84[12][.\d]*\]", sheets)
+    context.close()

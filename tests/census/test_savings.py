@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from test_study import COARSE, SMALL
+
+import oracle
+from exactdp import census
+from exactdp.census.savings import GRID, level_pair
+from exactdp.census.summary import summarize
+from exactdp.census.workers import Serial
+from exactdp.guarantees.zcdp import zcdp_epsilon, zcdp_epsilon_simple
+from exactdp.numbers import rational
+
+DHC = census.release("dhc-persons-us")
+
+
+def _worst_delta(release: census.Release, factor: Fraction, epsilon: Fraction) -> Fraction:
+    scaled = release.scaled(factor)
+    return max(
+        oracle.brute({(m.sigma2, m.sensitivity): n for m, n in scaled.pair(*pair).mechanisms.items()}).delta(epsilon)
+        for pair in scaled.pairs
+    )
+
+
+@pytest.mark.parametrize("release", [SMALL, COARSE], ids=["fine", "coarse"])
+@pytest.mark.parametrize("delta", ["1e-3", "1e-9"])
+def test_the_factor_suffices_and_one_step_less_does_not(release: census.Release, delta: str) -> None:
+    d = Fraction(delta)
+    epsilon = rational(zcdp_epsilon(release.rho, d), "epsilon")
+    saving = census.overall_saving(release, epsilon, d)
+    assert 0 < saving.saved < 1
+    assert _worst_delta(release, saving.factor, epsilon) <= d + oracle.ERROR
+    assert _worst_delta(release, saving.factor - Fraction(1, GRID), epsilon) > d - oracle.ERROR
+
+
+def test_a_guarantee_that_needs_more_noise() -> None:
+    saving = census.overall_saving(SMALL, Fraction(1, 2), Fraction(1, 10**6))
+    assert saving.factor > 1
+
+
+def test_the_census_at_the_official_delta() -> None:
+    """Against (26.3406, 1e-10), which zCDP states for rho = 4.9622, 11.44% of the noise variance could be saved."""
+    d = Fraction(1, 10**10)
+    simple = census.overall_saving(DHC, rational(zcdp_epsilon_simple(DHC.rho, d), "epsilon"), d)
+    assert simple.saved == Fraction(1144, 10000)
+    optimal = census.overall_saving(DHC, rational(zcdp_epsilon(DHC.rho, d), "epsilon"), d)
+    assert optimal.saved == Fraction(613, 10000)
+
+
+def test_levels() -> None:
+    d = Fraction(1, 10**11)
+    rho = level_pair(DHC, "Block").rho
+    assert rho == sum(DHC.table["Block"].values())
+    saving = census.level_saving(DHC, "Block", rational(zcdp_epsilon_simple(rho, d), "epsilon"), d)
+    assert saving.saved == Fraction(2481, 10000)  # the largest factor on the safe side of 24.82%
+    assert DHC.full_path == 13
+    assert DHC.proxy == DHC.pair(13, 13)
+
+
+def test_summary() -> None:
+    study = SMALL.account(deltas=["1e-3", "1e-9"], alphas=["0.01", "0.05"])
+    summary = summarize(study, Serial(), Fraction(1, 10**6))
+    for row in summary.epsilons:
+        assert row.epsilon == tuple(
+            map(max, zip(*(r.epsilon[study.grids.deltas.index(row.delta)] for r in study.results), strict=True))
+        )
+        assert row.epsilon[1] < row.zcdp_optimal < row.zcdp_simple
+        assert row.proxy[0] <= row.epsilon[1]
+        assert row.saved_simple.saved > row.saved_optimal.saved > 0
+        assert row.worst_pair == study.worst_pair(delta=row.delta)
+    for power in summary.powers:
+        assert power.zcdp_beta <= power.beta[0] <= power.beta[1]
+    assert [level.level for level in summary.levels] == list(SMALL.table)

@@ -1,0 +1,328 @@
+"""Calibration: at the factor returned the target holds by certified bounds, one grid step below it fails by them."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import pytest
+
+import oracle
+from exactdp.accounting.composition import Composition
+from exactdp.errors import AccuracyError, InvalidInputError
+from exactdp.guarantees.calibration import (
+    LARGEST_FACTOR,
+    Calibration,
+    Target,
+    calibrate,
+    calibrate_sigma2,
+    least_on_grid,
+    scaled,
+    target,
+)
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.mechanisms.gaussian import Gaussian
+from exactdp.mechanisms.mechanism import Mechanism
+from exactdp.mechanisms.randomized_response import RandomizedResponse
+
+SIGMA2S = [Fraction(x) for x in ("0.3", "0.4", "1/2", "0.8", "1", "3/2", "2", "3", "5", "15/2", "10", "20", "40", "50")]
+
+
+def random_composition(rng: random.Random, kinds: int) -> Composition:
+    counts: dict[Mechanism, int] = {}
+    for _ in range(kinds):
+        counts[DiscreteGaussian(rng.choice(SIGMA2S), rng.randint(1, 3))] = rng.randint(1, 20)
+    return Composition(counts)
+
+
+def random_kinds(rng: random.Random) -> int:
+    return rng.choices([1, 2, 3, 4, 5], [75, 19, 2, 2, 2])[0]
+
+
+def with_noise(c: Composition, factor: Fraction, part: set[Mechanism] | None = None) -> Composition:
+    """The same composition with more or less noise, built here."""
+    counts: dict[Mechanism, int] = {}
+    for m, n in c.mechanisms.items():
+        new = DiscreteGaussian(m.sigma2 * factor, m.sensitivity) if part is None or m in part else m
+        counts[new] = counts.get(new, 0) + n
+    return Composition(counts)
+
+
+def check(c: Composition, wanted: Target, grid: int, part: set[Mechanism] | None = None) -> Calibration:
+    """The claim, by certified bounds of compositions that are built afresh."""
+    found = calibrate(c, wanted, part, grid)
+    assert found.step == Fraction(1, grid)
+    assert (found.factor * grid).denominator == 1
+    assert found.factor > 0
+    at = with_noise(c, found.factor, part)
+    assert found.composition == at
+    assert _met(at, wanted) is True
+    below = found.factor - found.step
+    if below > 0 and all(Fraction(1, 1000) <= m.sigma2 * below for m in c.mechanisms):
+        assert _met(with_noise(c, below, part), wanted) is False
+    return found
+
+
+def _met(c: Composition, wanted: Target) -> bool | None:
+    """Without the methods of the target: True and False are proved."""
+    kind = type(wanted).__name__
+    if kind == "MeetsEpsilonDelta":
+        low, high = c.delta_bounds(wanted.epsilon)
+        return True if Fraction(high) <= wanted.delta else False if Fraction(low) > wanted.delta else None
+    low, high = c.beta_bounds(wanted.alpha)
+    return True if Fraction(low) >= wanted.beta else False if Fraction(high) < wanted.beta else None
+
+
+def three_digits(x: float) -> Fraction:
+    return Fraction(f"{x:.3g}")
+
+
+def random_target(rng: random.Random, c: Composition, kind: str) -> Target | None:
+    """A target that this composition just meets, so that the search is short from noise near it; None if there is none."""
+    if kind == "epsilon":
+        epsilon = three_digits(float(c.rho) + c.mu * rng.uniform(-0.5, 4))
+        delta = three_digits(c.delta(epsilon))
+        return target(epsilon=epsilon, delta=delta) if 0 < delta < 1 else None
+    if kind == "advantage":
+        advantage = three_digits(c.delta(0))
+        return target(advantage=advantage) if 0 < advantage < 1 else None
+    alpha = rng.choice([Fraction(1, 1000), Fraction(1, 20), Fraction(1, 2)])
+    beta = three_digits(c.beta(alpha))
+    return target(alpha=alpha, beta=beta) if 0 < beta < 1 else None
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed", "cases"),
+    [*(("epsilon", s, 115) for s in range(5)), *(("advantage", s, 115) for s in range(3)), ("alpha", 0, 46)],
+)
+def test_random_cases(kind: str, seed: int, cases: int) -> None:
+    rng = random.Random(f"{kind}{seed}")
+    done = 0
+    while done < cases:
+        c = random_composition(rng, random_kinds(rng) if kind != "alpha" else rng.randint(1, 2))
+        if c.rho > 60:
+            continue
+        grid = rng.choice([20, 20, 50, 100])
+        wanted = random_target(rng, with_noise(c, 1 + Fraction(rng.randint(-2, 1), grid)), kind)
+        if wanted is None:
+            continue
+        check(c, wanted, grid)
+        done += 1
+
+
+def test_random_cases_with_targets_far_off() -> None:
+    rng = random.Random(11)
+    wanted = [
+        target(epsilon=1, delta="1e-6"),
+        target(epsilon="0.1", delta="1e-3"),
+        target(epsilon=20, delta="1e-12"),
+        target(advantage="0.05"),
+        target(advantage="0.9"),
+        target(alpha="0.05", beta="0.5"),
+    ]
+    for i in range(12):
+        check(random_composition(rng, 1 + i % 2), wanted[i % 6], rng.choice([20, 50, 100]))
+
+
+def test_random_cases_of_a_part() -> None:
+    rng = random.Random(12)
+    done = 0
+    while done < 22:
+        c = random_composition(rng, rng.randint(2, 3))
+        if len(c.mechanisms) < 2 or c.rho > 60:
+            continue
+        part = set(rng.sample(list(c.mechanisms), rng.randint(1, len(c.mechanisms) - 1)))
+        wanted = random_target(rng, with_noise(c, 1 + Fraction(rng.randint(-2, 1), 20), part), "epsilon")
+        if wanted is None:
+            continue
+        found = check(c, wanted, 20, part)
+        assert all(m in found.composition.mechanisms for m in set(c.mechanisms) - part)
+        done += 1
+
+
+def test_scaled_noise_may_meet_other_noise() -> None:
+    one, two = DiscreteGaussian(1), DiscreteGaussian(2)
+    wanted = target(advantage=three_digits((5 * two).delta(0)))
+    found = calibrate(2 * one + 3 * two, wanted, [one], grid=1)
+    assert found.factor == 2
+    assert found.composition == 5 * two
+
+
+@pytest.mark.parametrize(("count", "sensitivity"), [(1, 1), (3, 1), (10, 2), (40, 3)])
+def test_sigma2(count: int, sensitivity: int) -> None:
+    for wanted in (target(epsilon=2, delta="1e-6"), target(advantage="0.2"), target(alpha="0.05", beta="0.5")):
+        found = calibrate_sigma2(count, wanted, sensitivity, grid=10)
+        assert found.composition == count * DiscreteGaussian(found.factor, sensitivity)
+        assert _met(found.composition, wanted) is True
+        assert _met(count * DiscreteGaussian(found.factor - found.step, sensitivity), wanted) is False
+
+
+def test_sigma2_by_brute_force() -> None:
+    """One count, advantage 1/10: an answer that anybody can check."""
+    found = calibrate_sigma2(1, target(advantage="0.1"), grid=100)
+    deltas = [oracle.brute({(s, 1): 1}).delta(Fraction(0)) for s in (found.factor, found.factor - Fraction(1, 100))]
+    assert deltas[0] <= Fraction(1, 10) < deltas[1]
+    assert float(found.factor) == pytest.approx(1 / (2 * 3.14159265 * 0.01), abs=0.011)
+
+
+def test_tiny_noise_suffices() -> None:
+    assert calibrate(Composition([DiscreteGaussian(50)]), target(advantage="0.99"), grid=2).factor == Fraction(1, 2)
+    assert calibrate(Composition([DiscreteGaussian(50)]), target(advantage="0.99"), grid=1).factor == 1
+
+
+def test_a_target_that_cannot_be_met() -> None:
+    c = DiscreteGaussian(1) + DiscreteGaussian(50)
+    with pytest.raises(AccuracyError, match=f"up to {LARGEST_FACTOR} "):
+        calibrate(c, target(epsilon=1, delta="1e-6"), [DiscreteGaussian(50)], grid=1)
+
+
+def test_more_noise_is_not_always_more_private() -> None:
+    """Which is why only the grid point and its neighbour are claimed."""
+    one, more = Composition([DiscreteGaussian(1)]), Composition([DiscreteGaussian("1.001")])
+    epsilon = "4.5"
+    assert one.delta_bounds(epsilon).upper < more.delta_bounds(epsilon).lower
+    wanted = target(epsilon=epsilon, delta=Fraction(float(one.delta(epsilon))))
+    found = check(one, wanted, 1000)
+    assert found.factor == 1
+    assert not wanted.holds(with_noise(one, found.factor + found.step))
+
+
+# About a second each: four searches and the proofs of mu.
+@pytest.mark.parametrize(
+    ("c", "mu"),
+    [
+        (Composition([DiscreteGaussian(1)]), "1.05"),
+        (2 * DiscreteGaussian("1/2"), "2.1"),
+    ],
+)
+def test_mu(c: Composition, mu: str) -> None:
+    wanted = target(mu=mu)
+    found = calibrate(c, wanted, grid=20)
+    assert wanted.holds(found.composition)
+    assert not wanted.fails(found.composition)
+    assert wanted.fails(with_noise(c, found.factor - found.step))
+    assert abs(float(found.factor) - float(c.rho) * 2 / float(mu) ** 2) < 0.3
+
+
+def test_continuous_gaussians() -> None:
+    found = calibrate(4 * Gaussian(1), target(epsilon=1, delta="1e-5"), grid=100)
+    assert wanted_sigma2(found) == pytest.approx(4 / 0.268051**2, abs=0.011)  # mu(1, 1e-5) = 0.268051
+    assert scaled(Gaussian(3, "1/2"), Fraction(2)) == Gaussian(6, "1/2")
+
+
+def wanted_sigma2(found: Calibration) -> float:
+    return float(next(iter(found.composition.mechanisms)).sigma2)
+
+
+def test_mu_of_continuous_gaussians() -> None:
+    assert calibrate(4 * Gaussian(1), target(mu=1), grid=10).factor == 4
+
+
+# --- the search alone
+
+
+def test_the_search_on_made_up_curves() -> None:
+    """Any pattern of yes and no above and below: the answer holds and its neighbour fails."""
+    rng = random.Random(9)
+    for _ in range(3000):
+        grid = rng.choice([1, 3, 20, 100])
+        edge = Fraction(rng.randint(1, 400), rng.choice([1, 20, 100]))
+        noise = {Fraction(m, grid): rng.random() < 0.5 for m in range(1, 60)} if rng.random() < 0.5 else {}
+
+        def holds(f: Fraction, noise: dict[Fraction, bool] = noise, edge: Fraction = edge) -> bool:
+            return noise.get(f, f >= edge)
+
+        factor = least_on_grid(holds, lambda f, holds=holds: not holds(f), grid, rng.choice([None, 1, 5 * grid]))
+        assert (factor * grid).denominator == 1
+        assert holds(factor)
+        below = factor - Fraction(1, grid)
+        assert below == 0 or not holds(below)
+
+
+def test_the_search_gives_up_where_nothing_can_be_told() -> None:
+    with pytest.raises(AccuracyError, match="coarser grid"):
+        least_on_grid(lambda f: f >= 2, lambda f: f < Fraction(19, 10), 100)
+    assert least_on_grid(lambda f: f >= 2, lambda f: f < Fraction(19, 10), 5) == 2
+    with pytest.raises(AccuracyError, match="weaker"):
+        least_on_grid(lambda f: False, lambda f: True, 10)
+
+
+# --- wrong input
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"epsilon": 1},
+        {"delta": "0.1"},
+        {"alpha": "0.1"},
+        {"epsilon": 1, "delta": "0.1", "mu": 1},
+        {"advantage": "0.1", "mu": 1},
+        {"epsilon": 1, "beta": "0.1"},
+    ],
+)
+def test_one_target_is_needed(given: dict[str, object]) -> None:
+    with pytest.raises(InvalidInputError, match="A target is") as caught:
+        target(**given)
+    assert str(caught.value).endswith(f"Found {', '.join(given) or 'none of them'}.")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"epsilon": "x", "delta": "0.1"},
+        {"epsilon": 1, "delta": 0},
+        {"epsilon": 1, "delta": 1},
+        {"alpha": 0, "beta": "0.1"},
+        {"alpha": "0.1", "beta": "1.5"},
+        {"advantage": -1},
+        {"mu": 0},
+    ],
+)
+def test_targets_out_of_range(given: dict[str, object]) -> None:
+    with pytest.raises(InvalidInputError):
+        target(**given)
+
+
+ONE = Composition([DiscreteGaussian(1)])
+
+
+@pytest.mark.parametrize("part", [[], [DiscreteGaussian(2)], [1], "x"])
+def test_parts_that_are_none(part: object) -> None:
+    with pytest.raises(InvalidInputError, match="part to be scaled"):
+        calibrate(ONE, target(advantage="0.1"), part)
+
+
+@pytest.mark.parametrize("grid", [0, -1, "x", "1/2"])
+def test_grids_that_are_none(grid: object) -> None:
+    with pytest.raises(InvalidInputError, match="grid"):
+        calibrate(ONE, target(advantage="0.1"), grid=grid)
+    with pytest.raises(InvalidInputError, match="grid"):
+        calibrate_sigma2(1, target(advantage="0.1"), grid=grid)
+
+
+def test_noise_that_cannot_be_scaled() -> None:
+    with pytest.raises(InvalidInputError, match="Only Gaussian noise"):
+        calibrate(2 * RandomizedResponse(1), target(epsilon=1, delta="1e-6"), grid=10)
+
+
+@pytest.mark.parametrize(("count", "sensitivity"), [(0, 1), ("x", 1), (1, 0)])
+def test_counts_that_are_none(count: object, sensitivity: int) -> None:
+    with pytest.raises(InvalidInputError):
+        calibrate_sigma2(count, target(advantage="0.1"), sensitivity)
+
+
+def test_an_epsilon_out_of_range() -> None:
+    with pytest.raises(InvalidInputError, match="epsilon"):
+        calibrate(ONE, target(epsilon="1e10", delta="1e-6"), grid=10)
+
+
+def test_a_grid_as_text() -> None:
+    assert calibrate(ONE, target(advantage="0.1"), grid="10").step == Fraction(1, 10)
+
+
+def test_the_step_below_is_out_of_range() -> None:
+    """No noise of less than sigma2 = 1/1000 can be asked for; the factor is the least that can."""
+    found = calibrate(Composition([DiscreteGaussian("0.001")]), target(epsilon=600, delta="0.5"), grid=10)
+    assert found.factor == 1
