@@ -1,0 +1,134 @@
+"""The studio's page as the browser tests use it: visits, numbers in tiles, cells, downloads, uploads."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from exactdp import census
+from exactdp.census.releases import Release
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+if CHROMIUM is None:
+    pytest.skip(
+        "No Chromium was found: the studio's page is not tested. Install it (Debian: apt-get install chromium).",
+        allow_module_level=True,
+    )
+for needed in ("fastapi", "uvicorn", "playwright.sync_api"):
+    pytest.importorskip(needed, reason=f"{needed} is missing: pip install 'exactdp[test]' enables the studio's tests.")
+
+from playwright.sync_api import expect  # noqa: E402  (there only where the tests can run)
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Download, Locator, Page
+
+PATIENCE = 20.0
+expect.set_options(timeout=PATIENCE * 1000)
+DHC = census.release("dhc-persons-us")
+SURVEY = """
+title = "My survey"
+[levels.Nation]
+"age * sex" = "1/2"
+sex = 0.25
+[levels.Region]
+"age * sex" = 0.5
+[bypassed]
+1 = []
+2 = ["Region"]
+"""
+
+
+class Visit:
+    """One browser context in which errors of the page and requests to other hosts are failures."""
+
+    def __init__(self, browser: Browser, address: str, **options: Any) -> None:
+        size = options.pop("viewport", {"width": 1440, "height": 900})
+        self.address = address
+        self.context: BrowserContext = browser.new_context(viewport=size, accept_downloads=True, **options)
+        self.problems: list[str] = []
+        self.page = self.tab()
+
+    def tab(self) -> Page:
+        page = self.context.new_page()
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("console", lambda said: self._heard(said.type, said.text))
+        page.on("request", lambda asked: self._asked(asked.url))
+        return page
+
+    def _heard(self, kind: str, text: str) -> None:
+        if kind in ("error", "warning") and "Failed to load resource" not in text:  # a refusal, which the page explains
+            self.problems.append(text)
+
+    def _asked(self, url: str) -> None:
+        if not url.startswith((self.address, "data:", "blob:")):
+            self.problems.append(f"asked {url}")
+
+    def open(self, fragment: str = "", *, automatic: bool = False) -> Page:
+        """Open the page; without `automatic` the whole release is accounted for on request only."""
+        choice = "yes" if automatic else "no"
+        self.page.add_init_script(f"try {{ localStorage.setItem('exactdp-studio/automatic', '{choice}') }} catch {{}}")
+        self.page.goto(self.address + fragment)
+        wait_for(lambda: number(self.page, "delta-value") is not None)
+        return self.page
+
+
+def wait_for(condition: Callable[[], object], patience: float = PATIENCE) -> None:
+    """Wait until a condition holds."""
+    end = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < end, "the page did not get there"
+        time.sleep(0.03)
+
+
+def number(page: Page, tile: str) -> float | None:
+    """The safe end of a certified number that a tile shows."""
+    text = page.locator(f"#{tile}").get_attribute("data-value")
+    return None if text is None else float(text)
+
+
+def shows(page: Page, tile: str, expected: float) -> None:
+    """Wait until a tile shows exactly this double."""
+    with contextlib.suppress(AssertionError):
+        wait_for(lambda: number(page, tile) == expected)
+    assert number(page, tile) == expected
+
+
+def cell(page: Page, query: str, level: str) -> Locator:
+    return page.get_by_label(f"{query}, {level}", exact=True)
+
+
+def with_budget(release: Release, level: str, query: str, rho: Fraction | str) -> Release:
+    table = {name: dict(queries) for name, queries in release.table.items()}
+    table[level][query] = Fraction(rho)
+    return replace(release, table=table)
+
+
+def download(page: Page, act: Callable[[], None]) -> Download:
+    with page.expect_download() as found:
+        act()
+    return found.value
+
+
+def export(page: Page, entry: str, note: str) -> Download:
+    page.locator("#export").click()
+    item = page.locator("#export-menu button").filter(has_text=entry).filter(has_text=note)
+    return download(page, item.click)
+
+
+def saved(found: Download, folder: Path) -> Path:
+    path = folder / found.suggested_filename
+    found.save_as(path)
+    return path
+
+
+def upload(page: Page, name: str, content: bytes) -> None:
+    page.locator("#open").click()
+    page.locator("#file").set_input_files({"name": name, "mimeType": "application/octet-stream", "buffer": content})

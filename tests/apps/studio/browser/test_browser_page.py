@@ -1,0 +1,136 @@
+"""The studio in a browser: keyboard, screen reader, light and dark, numbers as they are written."""
+
+from __future__ import annotations
+
+import random
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import pytest
+from studio_page import DHC, Visit, cell, expect, shows, with_budget
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+
+def test_the_table_is_edited_by_keyboard_alone(page: Page) -> None:
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip").first).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # to the budget table
+    expect(page.locator("#budget")).to_be_focused()
+    assert page.evaluate("() => location.hash") != "#budget"  # the address belongs to the design
+    while page.evaluate("() => document.activeElement.dataset.query") is None:
+        page.keyboard.press("Tab")
+    first = cell(page, "age_18_64_116 * relgq_4_groups", "US")
+    expect(first).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    target = cell(page, "age_18_64_116 * sex", "State")
+    expect(target).to_be_focused()
+    expect(target).to_have_value("999/10000")  # exact while it is edited
+    page.keyboard.type("0.2")
+    edited = with_budget(DHC, "State", "age_18_64_116 * sex", "0.2")
+    shows(page, "epsilon-value", edited.proxy.epsilon("1e-10"))
+    page.keyboard.press("Enter")
+    expect(cell(page, "age_38_groups * sex", "State")).to_be_focused()
+    expect(target).to_have_value("0.2")
+    page.keyboard.type("0.3")
+    page.keyboard.press("Escape")
+    expect(cell(page, "age_38_groups * sex", "State")).to_have_value("999/10000")
+    shows(page, "epsilon-value", edited.proxy.epsilon("1e-10"))
+    page.keyboard.press("Tab")
+    expect(cell(page, "age_38_groups * sex", "County")).to_be_focused()
+
+
+def test_charts_are_read_by_keyboard_and_as_tables(page: Page) -> None:
+    chart = page.get_by_role("slider", name="Privacy profile: delta by epsilon")
+    chart.focus()
+    page.keyboard.press("End")
+    text = chart.get_attribute("aria-valuetext")
+    assert text is not None
+    found = re.match(r"ε ([\d.]+): exact (\S+);", text)
+    assert found is not None
+    page.keyboard.press("Home")
+    assert (chart.get_attribute("aria-valuetext") or "").startswith("ε 0: exact")
+    page.get_by_label("Privacy profile: delta by epsilon, as a table").first.click()
+    table = page.locator("#profile-chart .numbers table")
+    expect(table.locator("thead th").first).to_have_text("ε")
+    assert table.locator("tbody tr").count() > 20
+    page.locator("#profile-chart [data-series=simple]").click()
+    expect(page.locator("#profile-chart .line.simple")).to_have_count(1)  # left in the legend only
+
+
+def test_everything_has_a_name_and_a_place(page: Page) -> None:
+    for landmark in ("banner", "main", "contentinfo"):
+        expect(page.get_by_role(landmark)).to_have_count(1)
+    nameless = """() => [...document.querySelectorAll("button, input, select, progress, [role=slider], dialog")]
+      .filter((node) => !(node.getAttribute("aria-label") || node.getAttribute("aria-labelledby") || node.labels?.length
+        || node.textContent.trim() || node.title))
+      .map((node) => node.outerHTML)"""
+    assert page.evaluate(nameless) == []
+    twice = """() => [...document.querySelectorAll("[id]")].map((node) => node.id)
+      .filter((id, i, ids) => ids.indexOf(id) !== i)"""
+    assert page.evaluate(twice) == []
+    assert page.evaluate("() => [...document.querySelectorAll('table th')].every((th) => th.scope)")
+    assert page.locator("h1").count() == 1
+    expect(page.locator("#announcer")).to_contain_text("Epsilon 24.4565 at delta 1e-10")
+    cell(page, "detailed", "State").fill("0.3")
+    expect(page.locator("#announcer")).to_contain_text("Epsilon 25")  # said once the numbers rest
+
+
+def _is_dark(page: Page) -> bool:
+    background = page.evaluate("() => getComputedStyle(document.documentElement).backgroundColor")
+    return max(map(int, re.findall(r"\d+", background)[:3])) < 60
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_its_window_in_light_and_dark(browser: Browser, address: str, scheme: str) -> None:
+    visiting = Visit(browser, address, color_scheme=scheme)
+    page = visiting.open()
+    page.locator("#keep-a").click()
+    expect(page.locator("#compare-body table")).to_have_count(2)
+    cut = """() => [...document.querySelectorAll(".tile-number, .tile-label, .table-scroll")]
+      .filter((node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.textContent)"""
+    for width, height in ((1440, 900), (1280, 720), (390, 844)):
+        page.set_viewport_size({"width": width, "height": height})
+        assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+        assert width < 1280 or page.evaluate(cut) == []
+    assert _is_dark(page) == (scheme == "dark")
+    page.locator("#theme").click()
+    page.reload()
+    assert _is_dark(page) == (scheme == "light")
+    visiting.context.close()
+    assert visiting.problems == []
+
+
+def test_numbers_are_rounded_to_the_safe_side_and_exact_where_they_are_edited(page: Page) -> None:
+    draw = random.Random(2)
+    cases = []
+    for _ in range(300):
+        low = draw.uniform(0, 1) * 10 ** draw.uniform(-20, 6)
+        cases.append((low, low * (1 + 10 ** draw.uniform(-15, -2))))
+    texts = page.evaluate(
+        """async (cases) => {
+          const { roundedUp, roundedDown } = await import("/static/format.js");
+          return cases.map(([low, high]) => [roundedDown(low, high), roundedUp(low, high)]);
+        }""",
+        cases,
+    )
+    for (low, high), (down, up) in zip(cases, texts, strict=True):
+        assert Fraction(down) <= Fraction(low)
+        assert Fraction(high) <= Fraction(up)
+        assert Fraction(up) - Fraction(high) <= 100 * (Fraction(high) - Fraction(low)) + Fraction(high) / 10**11
+    pairs = [
+        (f"{draw.randrange(1, 10**9)}/{draw.randrange(1, 10**9)}", f"{draw.uniform(0, 9):.6f}") for _ in range(200)
+    ]
+    pairs += [("0.0073", "1e-3"), (".5", "2."), ("1e3", "1/3"), ("73/10000", "10000/73")]
+    found = page.evaluate(
+        """async (pairs) => {
+          const { product } = await import("/static/rational.js");
+          return pairs.map(([a, b]) => product(a, b));
+        }""",
+        pairs,
+    )
+    assert [Fraction(text) for text in found] == [Fraction(a) * Fraction(b) for a, b in pairs]
