@@ -1,8 +1,9 @@
-"""The files of the studio's page: nothing from elsewhere, colours one can read."""
+"""The files of the studio's page: rooms that import downwards, nothing dead, nothing from elsewhere, colours one can read."""
 
 from __future__ import annotations
 
 import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,41 @@ import pytest
 import exactdp
 
 STATIC = Path(exactdp.__file__).parent / "apps" / "studio" / "static"
+DOCS = Path(__file__).parents[3] / "docs"
+MAY_IMPORT = {"dom.js": "", "state": "state", "ask": "state ask", "charts": "dom.js state charts"}
+"""What each room may import; the view and main.js may import all."""
+
+
+def used(path: Path) -> list[Path]:
+    """The files that a page, a style sheet or a module names."""
+    named = re.findall(r'(?:from |import ?\(?)"(\..*?)"|(?:src|href)="/static/(.*?)"', path.read_text())
+    return [(path.parent / module).resolve() if module else STATIC / file for module, file in named]
+
+
+def test_rooms_import_from_those_before_them() -> None:
+    for path in STATIC.rglob("*.js"):
+        room = path.relative_to(STATIC).parts[0]
+        for found in used(path):
+            allowed = MAY_IMPORT.get(room, "dom.js state ask charts view").split()
+            assert found.relative_to(STATIC).parts[0] in allowed, f"{path.name} imports {found.name}, a later room"
+    assert list(TopologicalSorter({path: used(path) for path in STATIC.rglob("*.js")}).static_order())  # and no circles
+
+
+def test_every_file_is_used_by_the_page() -> None:
+    seen: set[Path] = set()
+    waiting = [STATIC / "index.html"]
+    while waiting:
+        seen.add(path := waiting.pop())
+        waiting += set(used(path)) - seen
+    assert seen == {path for path in STATIC.rglob("*") if path.is_file()}
+
+
+def test_the_documentation_lists_the_keys() -> None:
+    script = (STATIC / "state" / "shortcuts.js").read_text()
+    keys = re.findall(r'keys: "(.*?)",\s*does: "(.*?)"', script)
+    assert len(keys) == script.count("does:") > 5
+    rows = [("Keys", "What they do"), ("---", "---"), *keys]
+    assert "\n\n" + "\n".join(f"| {key} | {does} |" for key, does in rows) + "\n\n" in (DOCS / "studio.md").read_text()
 
 
 def _luminance(colour: str) -> float:
@@ -25,7 +61,9 @@ def _contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 def test_colours_have_enough_contrast(theme: int) -> None:
-    tokens = dict(re.findall(r"--([\w-]+): light-dark\((#\w{6}, #\w{6})\)", (STATIC / "tokens.css").read_text()))
+    tokens = dict(
+        re.findall(r"--([\w-]+): light-dark\((#\w{6}, #\w{6})\)", (STATIC / "style" / "tokens.css").read_text())
+    )
     colour = {name: both.split(", ")[theme] for name, both in tokens.items()}
     for text in ("text", "muted", "accent"):
         for surface in ("page", "surface", "sunken", "accent-soft"):

@@ -44,6 +44,46 @@ def test_the_table_is_edited_by_keyboard_alone(page: Page) -> None:
     expect(cell(page, "age_38_groups * sex", "County")).to_be_focused()
 
 
+def test_keys_do_what_the_help_says(page: Page) -> None:
+    rows = page.evaluate(
+        "async () => (await import('/static/state/shortcuts.js')).SHORTCUTS.filter(({ keys }) => keys)"
+    )
+    page.keyboard.press("?")
+    listed = page.locator("#help-dialog .shortcuts")
+    assert listed.locator("dt").all_inner_texts() == [row["keys"] for row in rows]
+    assert listed.locator("dd").all_inner_texts() == [row["does"] for row in rows]
+    for row in rows:
+        if row["where"].startswith("page"):
+            assert {key.replace(" ", "") for key in row["keys"].split(", ")} <= set(row["acts"])
+    page.keyboard.press("Control+o")  # not while a dialog is open
+    expect(page.locator("#start-dialog")).to_be_hidden()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+o")
+    expect(page.locator("#start-dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#redo")).to_have_attribute("title", "Redo (Ctrl+Shift+Z)")
+    expect(page.locator("#redo")).to_have_attribute("aria-keyshortcuts", "Control+Shift+Z")
+    page.locator("#ask-delta").press("?")  # typed where one writes
+    expect(page.locator("#help-dialog")).to_be_hidden()
+    expect(page.locator("#ask-delta")).to_have_value(re.compile(r"[?]"))
+    page.keyboard.press("Control+z")
+    expect(page.locator("#ask-delta")).to_have_value("1e-10")
+    page.keyboard.press("Control+y")
+    expect(page.locator("#ask-delta")).to_have_value(re.compile(r"[?]"))
+
+
+def test_the_export_menu_is_used_by_keyboard(page: Page) -> None:
+    page.locator("#export").press("Enter")
+    entries = page.locator("#export-menu button")
+    expect(entries.first).to_be_focused()
+    for key, entry in (("ArrowDown", 1), ("End", -1), ("ArrowDown", 0), ("ArrowUp", -1), ("Home", 0)):
+        page.keyboard.press(key)
+        expect(entries.nth(entry)).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("#export")).to_be_focused()
+    expect(page.locator("#export-menu")).to_be_hidden()
+
+
 def test_charts_are_read_by_keyboard_and_as_tables(page: Page) -> None:
     chart = page.get_by_role("slider", name="Privacy profile: delta by epsilon")
     chart.focus()
@@ -113,7 +153,7 @@ def test_numbers_are_rounded_to_the_safe_side_and_exact_where_they_are_edited(pa
         cases.append((low, low * (1 + 10 ** draw.uniform(-15, -2))))
     texts = page.evaluate(
         """async (cases) => {
-          const { roundedUp, roundedDown } = await import("/static/format.js");
+          const { roundedUp, roundedDown } = await import("/static/state/format.js");
           return cases.map(([low, high]) => [roundedDown(low, high), roundedUp(low, high)]);
         }""",
         cases,
@@ -128,7 +168,7 @@ def test_numbers_are_rounded_to_the_safe_side_and_exact_where_they_are_edited(pa
     pairs += [("0.0073", "1e-3"), (".5", "2."), ("1e3", "1/3"), ("73/10000", "10000/73")]
     found = page.evaluate(
         """async (pairs) => {
-          const { product } = await import("/static/rational.js");
+          const { product } = await import("/static/state/rational.js");
           return pairs.map(([a, b]) => product(a, b));
         }""",
         pairs,

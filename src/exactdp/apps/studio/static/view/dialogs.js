@@ -1,38 +1,41 @@
 /** Dialogs: calibrate to a target, certify an answer, name a level or a query, help. */
 
-import { ask, file } from "./api.js";
-import { byId, make } from "./dom.js";
+import { ask, file } from "../ask/api.js";
+import { byId, make, terms } from "../dom.js";
+import { SHORTCUTS } from "../state/shortcuts.js";
 import { fileName, save } from "./files.js";
 
-const SHORTCUTS = [
-  ["Arrow keys, Tab, Enter", "move between the cells of the table"],
-  ["Escape", "take back what was typed in a cell; close a dialog"],
-  ["Ctrl + Z, Ctrl + Shift + Z", "undo, redo"],
-  ["Ctrl + O", "open a release or a file"],
-  ["Ctrl + S", "save the design file"],
-  ["Ctrl + Enter", "account for the whole release"],
-  ["Alt + A", "keep the present design as scenario A"],
-  ["Left, right on a chart", "read the curves point by point"],
-  ["?", "this page"],
+const WORDS = [
+  [
+    "ε, δ",
+    "No event is more than e^ε times likelier with a record than without it, up to a probability of δ. Certified.",
+  ],
+  ["Power", "The best test whose false-alarm rate is α finds the record with this probability."],
+  [
+    "ρ",
+    "A query of budget ρ gets discrete Gaussian noise with σ² = 1/ρ. A pair of paths spends the total once, as zCDP's ρ.",
+  ],
+  [
+    "Pair of paths",
+    "A record moves from one directed path to another. A bypassed level hands its budget to the level above.",
+  ],
+  ["zCDP, Gaussian", "zCDP's conversions are safe but loose. The Gaussian formula is no bound: it can be too low."],
 ];
 
 function shell(dialog, id, title, ...content) {
   const close = make(
     "button",
-    { className: "icon", value: "cancel", type: "button", title: "Close (Esc)" },
+    { className: "icon", value: "cancel", type: "button", title: "Close (Esc)", onclick: () => dialog.close() },
     make("span", { ariaHidden: "true" }, "×"),
     make("span", { className: "hidden" }, "Close"),
   );
-  close.addEventListener("click", () => dialog.close());
   dialog.replaceChildren(make("div", { className: "dialog-head" }, make("h2", { id }, title), close), ...content);
   if (!dialog.open) dialog.showModal();
 }
 
-function field(label, id, value, hint = "") {
+function field(label, id, value) {
   const input = make("input", { type: "text", id, value, autocomplete: "off", spellcheck: false });
-  const parts = [make("label", { htmlFor: id }, label), input];
-  if (hint) parts.push(make("small", {}, hint));
-  return make("div", { className: "field" }, ...parts);
+  return make("div", { className: "field" }, make("label", { htmlFor: id }, label), input);
 }
 
 function choice(legend, name, options, chosen) {
@@ -42,32 +45,29 @@ function choice(legend, name, options, chosen) {
   return make("fieldset", { className: "choice" }, make("legend", {}, legend), ...labels);
 }
 
+const fieldError = () => make("p", { className: "field-error", role: "alert" });
+const actions = (...children) => make("div", { className: "actions" }, ...children);
 const chosen = (dialog, name) => dialog.querySelector(`input[name="${name}"]:checked`).value;
+
+/** The whole number in a field; what is none goes to the server as it is, to be explained. */
+function wholeNumber(id) {
+  const text = byId(id).value;
+  return Number.isInteger(Number(text.trim())) ? Number(text.trim()) : text;
+}
 
 /** A form whose submission runs `work(signal)`; while it runs there is a bar and a way to cancel. */
 function workForm(dialog, label, fields, work) {
   const submit = make("button", { type: "submit", className: "primary" }, label);
-  const cancel = make("button", { type: "button", hidden: true }, "Cancel");
+  const cancel = make("button", { type: "button", hidden: true, onclick: () => controller?.abort() }, "Cancel");
   const bar = make("progress", { hidden: true, aria: { label: `${label}: working` } });
-  const error = make("p", { className: "field-error" });
-  error.setAttribute("role", "alert");
-  const result = make("div", { className: "outcome" });
-  result.setAttribute("role", "status");
-  const form = make(
-    "form",
-    { noValidate: true },
-    ...fields,
-    make("div", { className: "actions" }, submit, cancel),
-    bar,
-    error,
-    result,
-  );
+  const error = fieldError();
+  const result = make("div", { className: "outcome", role: "status" });
+  const form = make("form", { noValidate: true }, ...fields, actions(submit, cancel), bar, error, result);
   let controller = null;
   const busy = (isBusy) => {
     submit.disabled = isBusy;
     cancel.hidden = bar.hidden = !isBusy;
   };
-  cancel.addEventListener("click", () => controller?.abort());
   dialog.addEventListener("close", () => controller?.abort(), { once: true });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -121,32 +121,21 @@ export function calibrateDialog({ design, pair, target, hasA, apply }) {
   ];
   const form = workForm(dialog, "Calibrate", fields, async (signal) => {
     const over = level.value ? "overall" : chosen(dialog, "calibrate-over");
-    const grid = Number(byId("calibrate-grid").value.trim());
-    const body = {
-      design,
-      over,
-      epsilon: byId("calibrate-epsilon").value.trim(),
-      delta: byId("calibrate-delta").value.trim(),
-      grid: Number.isInteger(grid) ? grid : byId("calibrate-grid").value,
-    };
-    const found = await ask(
-      "/calibrate",
-      over === "pair" ? { ...body, pair } : { ...body, level: level.value || null },
-      signal,
-    );
+    const [epsilon, delta] = [byId("calibrate-epsilon").value.trim(), byId("calibrate-delta").value.trim()];
+    const body = { design, over, epsilon, delta, grid: wholeNumber("calibrate-grid") };
+    const about = over === "pair" ? { pair } : { level: level.value || null };
+    const found = await ask("/calibrate", { ...body, ...about }, signal);
     const keep = make("input", { type: "checkbox", id: "calibrate-keep", checked: !hasA });
-    const use = make("button", { type: "button", className: "primary", id: "calibrate-apply" }, "Use this design");
-    use.addEventListener("click", () => {
+    const onclick = () => {
       dialog.close();
       apply(found.design, keep.checked);
-    });
+    };
+    const use = { type: "button", className: "primary", id: "calibrate-apply", onclick };
     return [
       make("p", { className: "statement" }, found.statement),
       make("p", { className: "quiet" }, `Total ρ becomes ${found.rho}.`),
-      make(
-        "div",
-        { className: "actions" },
-        use,
+      actions(
+        make("button", use, "Use this design"),
         make("label", { className: "check" }, keep, "keep the present design as scenario A"),
       ),
     ];
@@ -181,20 +170,12 @@ export function certifyDialog({ design, pair, target, worst }) {
   ];
   const form = workForm(dialog, "Certify", fields, async (signal) => {
     const given = chosen(dialog, "certify-question");
-    const digits = Number(byId("certify-digits").value.trim());
     const about = chosen(dialog, "certify-pair") === "worst" ? worst : pair;
-    const body = {
-      design,
-      pair: about,
-      [given]: target[given],
-      digits: Number.isInteger(digits) ? digits : byId("certify-digits").value,
-    };
+    const body = { design, pair: about, [given]: target[given], digits: wholeNumber("certify-digits") };
     const { text, name } = await file("/certify", body, signal);
     const record = JSON.parse(text);
-    const download = make("button", { type: "button", className: "primary", id: "certify-save" }, "Save certificate");
-    download.addEventListener("click", () =>
-      save(text, name ?? `${fileName(design)}-certificate.json`, "application/json"),
-    );
+    const onclick = () => save(text, name ?? `${fileName(design)}-certificate.json`, "application/json");
+    const download = { type: "button", className: "primary", id: "certify-save", onclick };
     const { lower, upper } = record.enclosure;
     const list = make(
       "dl",
@@ -213,7 +194,7 @@ export function certifyDialog({ design, pair, target, worst }) {
         `Certified: ${record.question.quantity} at ${given} = ${target[given]}, to ${record.digits} digits.`,
       ),
       list,
-      make("div", { className: "actions" }, download),
+      actions(make("button", download, "Save certificate")),
     ];
   });
   shell(dialog, "certify-heading", "Certify the design", form);
@@ -222,23 +203,17 @@ export function certifyDialog({ design, pair, target, worst }) {
 /** Ask for the name of a level or a query; `remove` is absent for a new one. */
 export function nameDialog({ what, name, taken, apply, remove }) {
   const dialog = byId("name-dialog");
-  const error = make("p", { className: "field-error" });
-  error.setAttribute("role", "alert");
+  const error = fieldError();
   const input = field(`Name of the ${what}`, "name-input", name);
-  const actions = make(
-    "div",
-    { className: "actions" },
-    make("button", { type: "submit", className: "primary" }, name ? "Rename" : "Add"),
-  );
+  const buttons = actions(make("button", { type: "submit", className: "primary" }, name ? "Rename" : "Add"));
   if (remove) {
-    const button = make("button", { type: "button", className: "danger" }, `Remove the ${what}`);
-    button.addEventListener("click", () => {
+    const onclick = () => {
       dialog.close();
       remove();
-    });
-    actions.append(button);
+    };
+    buttons.append(make("button", { type: "button", className: "danger", onclick }, `Remove the ${what}`));
   }
-  const form = make("form", { noValidate: true }, input, error, actions);
+  const form = make("form", { noValidate: true }, input, error, buttons);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const wanted = byId("name-input").value.trim().replace(/\s+/g, " ");
@@ -250,46 +225,14 @@ export function nameDialog({ what, name, taken, apply, remove }) {
       if (wanted !== name) apply(wanted);
     }
   });
-  shell(dialog, "name-heading", name ? `${what === "query" ? "Query" : "Level"}` : `New ${what}`, form);
+  shell(dialog, "name-heading", name ? (what === "query" ? "Query" : "Level") : `New ${what}`, form);
   byId("name-input").select();
 }
 
 export function helpDialog() {
-  const keys = make(
-    "dl",
-    { className: "shortcuts" },
-    ...SHORTCUTS.flatMap(([key, does]) => [make("dt", {}, make("kbd", {}, key)), make("dd", {}, does)]),
-  );
-  const words = [
-    [
-      "ε, δ",
-      "No event is more than e^ε times likelier with a record than without it, up to a probability of δ. Certified.",
-    ],
-    ["Power", "The best test whose false-alarm rate is α finds the record with this probability."],
-    [
-      "ρ",
-      "A query of budget ρ gets discrete Gaussian noise with σ² = 1/ρ. A pair of paths spends the total once, as zCDP's ρ.",
-    ],
-    [
-      "Pair of paths",
-      "A record moves from one directed path to another. A bypassed level hands its budget to the level above.",
-    ],
-    ["zCDP, Gaussian", "zCDP's conversions are safe but loose. The Gaussian formula is no bound: it can be too low."],
-  ];
-  const terms = make(
-    "dl",
-    { className: "terms" },
-    ...words.flatMap(([term, meaning]) => [make("dt", {}, term), make("dd", {}, meaning)]),
-  );
-  shell(
-    byId("help-dialog"),
-    "help-heading",
-    "Keyboard and words",
-    make(
-      "div",
-      { className: "help" },
-      make("section", {}, make("h3", {}, "Keyboard"), keys),
-      make("section", {}, make("h3", {}, "What the numbers mean"), terms),
-    ),
-  );
+  const keys = SHORTCUTS.filter((row) => row.keys).map((row) => [make("kbd", {}, row.keys), row.does]);
+  const section = (heading, className, rows) =>
+    make("section", {}, make("h3", {}, heading), make("dl", { className }, ...terms(rows)));
+  const content = [section("Keyboard", "shortcuts", keys), section("What the numbers mean", "terms", WORDS)];
+  shell(byId("help-dialog"), "help-heading", "Keyboard and words", make("div", { className: "help" }, ...content));
 }

@@ -1,18 +1,19 @@
 /** The address of the page holds the design: written after every change, read at the start and when the user goes back. */
 
 import { keepSteps, keptSteps } from "./memory.js";
-import { dismiss, notify } from "./notices.js";
 import { fromFragment, toFragment } from "./share.js";
 
 const DELAY = 200; // ms after a change
+const TOO_LONG = "The design is too long for a link. It is kept in this browser; to share it, save the design file.";
 const NEW_ENTRIES = ["open", "calibrate"]; // causes of a change that the back button takes back
 
 export class Address {
   #waiting = null;
   #isNew = false;
 
-  constructor(store) {
-    this.store = store;
+  /** `kept(sentence)` hears why the design is in no link (null: it is), `damaged(error)` why a link cannot be read. */
+  constructor(store, { kept, damaged }) {
+    Object.assign(this, { store, kept, damaged });
     window.addEventListener("popstate", () => this.#follow());
     window.addEventListener("pagehide", () => store.state && keepSteps(store));
   }
@@ -42,14 +43,9 @@ export class Address {
       history[this.#isNew ? "pushState" : "replaceState"](null, "", fragment);
       this.#isNew = false;
       keepSteps(this.store);
-      if (isLink) dismiss("long");
-      else {
-        const sentence =
-          "The design is too long for a link. It is kept in this browser; to share it, save the design file.";
-        notify("warning", sentence, { key: "long" });
-      }
+      this.kept(isLink ? null : TOO_LONG);
     } catch (error) {
-      notify("warning", error.message, { key: "long" });
+      this.kept(error.message);
     }
   }
 
@@ -59,7 +55,7 @@ export class Address {
       if (state && JSON.stringify(state) !== JSON.stringify(this.store.state))
         this.store.change(state, { cause: "back" });
     } catch (error) {
-      notify("error", error.message, { key: "link" });
+      this.damaged(error);
     }
   }
 }

@@ -1,22 +1,20 @@
 /** Messages that do not stand in the way: a strip below the bar, one line each. */
 
-import { byId, make } from "./dom.js";
+import { byId, make } from "../dom.js";
 
 const shown = new Map();
 
 /** Show a message; one with the same key takes the place of the earlier. `actions` are [label, function] pairs. */
 export function notify(kind, text, { key = text, actions = [], seconds = 0 } = {}) {
   dismiss(key);
-  const node = make("div", { className: "notice", data: { kind } }, make("p", {}, text));
-  node.setAttribute("role", kind === "error" ? "alert" : "status");
-  for (const [label, act] of actions) {
-    const button = make("button", { type: "button", className: "small" }, label);
-    button.addEventListener("click", act);
-    node.append(button);
-  }
-  const close = make("button", { type: "button", className: "small", aria: { label: "Dismiss this message" } }, "×");
-  close.addEventListener("click", () => dismiss(key));
-  node.append(close);
+  const button = (label, onclick, aria) => make("button", { type: "button", className: "small", onclick, aria }, label);
+  const node = make(
+    "div",
+    { className: "notice", data: { kind }, role: kind === "error" ? "alert" : "status" },
+    make("p", {}, text),
+    ...actions.map(([label, act]) => button(label, act)),
+    button("×", () => dismiss(key), { label: "Dismiss this message" }),
+  );
   byId("notices").append(node);
   shown.set(key, node);
   if (seconds) setTimeout(() => shown.get(key) === node && dismiss(key), seconds * 1000);

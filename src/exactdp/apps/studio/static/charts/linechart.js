@@ -1,37 +1,26 @@
 /** A line chart that is redrawn in a millisecond, read by pointer, by keyboard and as a table. */
 
+import { make } from "../dom.js";
+import { powerOfTen } from "../state/format.js";
+import { actOf } from "../state/shortcuts.js";
 import { exponentTicks, linear, roundTicks } from "./axes.js";
-import { powerOfTen } from "./format.js";
+import { Legend, MARKERS, POINTS_ONLY } from "./legend.js";
 import { Numbers } from "./numbers.js";
 import { element, marker, path } from "./svg.js";
 
 const MARGIN = { top: 10, right: 14, bottom: 40, left: 54 };
-const MARKERS = {
-  exact: null,
-  optimal: "square",
-  simple: "triangle",
-  gaussian: "diamond",
-  kept: "circle",
-  whole: "circle",
-};
 const MARKS_ALONG = 7;
-const POINTS_ONLY = new Set(["whole"]); // too few points for lines between them to be true
 
 export class LineChart {
   /**
    * `axes.x` and `axes.y` have a title, a symbol, the text of a value, and `log` where values are base-10 logarithms.
    */
   constructor(host, label, axes) {
-    this.host = host;
     this.axes = axes;
-    this.off = new Set();
     this.series = [];
-    this.points = [];
     this.cursor = null;
-    this.legend = document.createElement("ul");
-    this.legend.className = "legend";
-    this.plot = document.createElement("div");
-    this.plot.className = "plot";
+    this.legend = new Legend(() => this.#draw());
+    this.plot = make("div", { className: "plot" });
     this.drawing = element("svg", {
       role: "slider",
       tabindex: 0,
@@ -41,12 +30,10 @@ export class LineChart {
       "aria-valuenow": 0,
       "aria-valuetext": "No curve yet",
     });
-    this.tip = document.createElement("div");
-    this.tip.className = "tip";
-    this.tip.hidden = true;
+    this.tip = make("div", { className: "tip", hidden: true });
     this.plot.append(this.drawing, this.tip);
     this.numbers = new Numbers(`${label}, as a table`, () => this.#tableRows());
-    host.append(this.legend, this.plot, this.numbers.frame);
+    host.append(this.legend.list, this.plot, this.numbers.frame);
     this.layers = Object.fromEntries(
       ["grid", "marks", "lines", "cursor"].map((name) => [name, element("g", { class: name })]),
     );
@@ -63,21 +50,18 @@ export class LineChart {
   update(series, marks = []) {
     this.series = series;
     this.marks = marks;
-    this.#drawLegend();
+    this.legend.update(series);
     this.#draw();
     this.numbers.update();
   }
 
   /** Names and line samples, for the legend of a saved picture. */
   get legendItems() {
-    return this.#visible().map(({ id, name }) => ({
-      name,
-      sample: this.legend.querySelector(`[data-series="${id}"] path`),
-    }));
+    return this.#visible().map(({ id, name }) => ({ name, sample: this.legend.sample(id) }));
   }
 
   #visible() {
-    return this.series.filter(({ id }) => !this.off.has(id));
+    return this.series.filter(({ id }) => !this.legend.off.has(id));
   }
 
   #listen() {
@@ -94,49 +78,12 @@ export class LineChart {
     this.drawing.addEventListener("keydown", (event) => {
       const last = (this.series[0]?.x.length ?? 1) - 1;
       const at = this.cursor ?? 0;
-      const to = {
-        ArrowLeft: at - 1,
-        ArrowDown: at - 1,
-        ArrowRight: at + 1,
-        ArrowUp: at + 1,
-        PageUp: at + 10,
-        PageDown: at - 10,
-        Home: 0,
-        End: last,
-      }[event.key];
+      const places = { back: at - 1, on: at + 1, "far back": at - 10, "far on": at + 10, first: 0, last };
+      const to = places[actOf(event, "chart")];
       if (to === undefined) return;
       event.preventDefault();
       this.#pointAt(Math.max(0, Math.min(last, to)));
     });
-  }
-
-  #drawLegend() {
-    const shown = this.series.map(({ id }) => id).join();
-    if (shown === this.legendShown) return;
-    this.legendShown = shown;
-    this.legend.replaceChildren(
-      ...this.series.map(({ id, name }) => {
-        const button = document.createElement("button");
-        button.type = "button";
-        button.dataset.series = id;
-        button.setAttribute("aria-pressed", String(!this.off.has(id)));
-        const sample = element(
-          "svg",
-          { viewBox: "0 0 22 10", "aria-hidden": "true" },
-          ...(POINTS_ONLY.has(id) ? [] : [element("path", { d: "M1 5H21", class: `line ${id}` })]),
-        );
-        if (MARKERS[id]) sample.append(element("path", { d: marker(MARKERS[id], 11, 5), class: `marker ${id}` }));
-        button.append(sample, name);
-        button.addEventListener("click", () => {
-          this.off.has(id) ? this.off.delete(id) : this.off.add(id);
-          button.setAttribute("aria-pressed", String(!this.off.has(id)));
-          this.#draw();
-        });
-        const item = document.createElement("li");
-        item.append(button);
-        return item;
-      }),
-    );
   }
 
   #draw() {
@@ -182,34 +129,25 @@ export class LineChart {
   #drawGrid(width, height, xTicks, yTicks) {
     const [bottom, left, right] = [height - MARGIN.bottom, MARGIN.left, width - MARGIN.right];
     const nodes = [];
+    const label = (axis, tick) => (this.axes[axis].log ? powerOfTen(tick) : String(tick));
     for (const tick of yTicks) {
       const y = this.toY(tick).toFixed(1);
       nodes.push(element("path", { class: "gridline", d: `M${left} ${y}H${right}` }));
-      nodes.push(
-        element(
-          "text",
-          { class: "tick end", x: left - 7, y: Number(y) + 4 },
-          this.axes.y.log ? powerOfTen(tick) : String(tick),
-        ),
-      );
+      nodes.push(element("text", { class: "tick end", x: left - 7, y: Number(y) + 4 }, label("y", tick)));
     }
     for (const tick of xTicks) {
       const x = this.toX(tick).toFixed(1);
       nodes.push(element("path", { class: "gridline", d: `M${x} ${MARGIN.top}V${bottom}` }));
-      nodes.push(
-        element("text", { class: "tick middle", x, y: bottom + 16 }, this.axes.x.log ? powerOfTen(tick) : String(tick)),
-      );
+      nodes.push(element("text", { class: "tick middle", x, y: bottom + 16 }, label("x", tick)));
     }
-    nodes.push(element("path", { class: "axis", d: `M${left} ${MARGIN.top}V${bottom}H${right}` }));
+    const [below, beside] = [
+      { x: (left + right) / 2, y: height - 6 },
+      { transform: `translate(13 ${(MARGIN.top + bottom) / 2}) rotate(-90)` },
+    ];
     nodes.push(
-      element("text", { class: "axis-title middle", x: (left + right) / 2, y: height - 6 }, this.axes.x.title),
-    );
-    nodes.push(
-      element(
-        "text",
-        { class: "axis-title middle", transform: `translate(13 ${(MARGIN.top + bottom) / 2}) rotate(-90)` },
-        this.axes.y.title,
-      ),
+      element("path", { class: "axis", d: `M${left} ${MARGIN.top}V${bottom}H${right}` }),
+      element("text", { class: "axis-title middle", ...below }, this.axes.x.title),
+      element("text", { class: "axis-title middle", ...beside }, this.axes.y.title),
     );
     this.layers.grid.replaceChildren(...nodes);
   }
@@ -285,20 +223,10 @@ export class LineChart {
   }
 
   #drawTip(at, readings, x) {
-    const heading = document.createElement("b");
-    heading.textContent = `${this.axes.x.symbol} = ${this.axes.x.text(at)}`;
     const rows = readings
       .filter(({ at: y }) => y !== null)
-      .map(({ id, name, text }) => {
-        const row = document.createElement("p");
-        const swatch = document.createElement("i");
-        swatch.className = id;
-        const value = document.createElement("span");
-        value.textContent = text;
-        row.append(swatch, name, value);
-        return row;
-      });
-    this.tip.replaceChildren(heading, ...rows);
+      .map(({ id, name, text }) => make("p", {}, make("i", { className: id }), name, make("span", {}, text)));
+    this.tip.replaceChildren(make("b", {}, `${this.axes.x.symbol} = ${this.axes.x.text(at)}`), ...rows);
     this.tip.hidden = false;
     const room = this.plot.clientWidth - x - 16;
     this.tip.style.left = `${room > this.tip.offsetWidth ? x + 12 : Math.max(0, x - this.tip.offsetWidth - 12)}px`;

@@ -1,7 +1,6 @@
 /** The way to the server: JSON questions, streams of lines, one sentence for every failure. */
 
 const ROOT = "/api/v1";
-const PATIENCE = 150; // ms after which a newer question ends the one under way
 
 /** What the server refused, in its own sentence; `where` is the place in the request, if it is known. */
 export class Refusal extends Error {
@@ -12,7 +11,18 @@ export class Refusal extends Error {
 }
 
 /** The server did not answer at all. */
-export class Unreachable extends Error {}
+export class Unreachable extends Error {
+  constructor() {
+    super("The studio's server does not answer.");
+  }
+}
+
+/** What to tell the user of an error: null where the question was ended on purpose. A defect of the page is thrown on. */
+export function failure(error) {
+  if (error.name === "AbortError") return null;
+  if (error instanceof Refusal || error instanceof Unreachable) return error;
+  throw error;
+}
 
 async function reach(path, options) {
   let response;
@@ -20,7 +30,7 @@ async function reach(path, options) {
     response = await fetch(ROOT + path, { ...options, cache: "no-store" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Unreachable("The studio's server does not answer.");
+    throw new Unreachable();
   }
   if (response.ok) return response;
   const found = await response.json().catch(() => ({}));
@@ -63,46 +73,8 @@ export async function* lines(path, body, signal) {
     }
   } catch (error) {
     if (error.name === "AbortError" || !(error instanceof TypeError)) throw error;
-    throw new Unreachable("The studio's server does not answer.");
+    throw new Unreachable();
   } finally {
     reader.cancel().catch(() => {});
-  }
-}
-
-/**
- * One question under way and at most one waiting: the newest. Edits that come faster than answers are skipped, and a
- * question that takes long is ended by the next one.
- */
-export class Lane {
-  #running = null;
-  #waiting = null;
-
-  put(question) {
-    if (!this.#running) {
-      this.#start(question);
-      return;
-    }
-    this.#waiting = question;
-    if (performance.now() - this.#running.since > PATIENCE) this.#running.controller.abort();
-  }
-
-  get isBusy() {
-    return this.#running !== null;
-  }
-
-  async #start(question) {
-    this.#running = { controller: new AbortController(), since: performance.now() };
-    const impatient = setInterval(() => {
-      if (this.#waiting && performance.now() - this.#running.since > PATIENCE) this.#running.controller.abort();
-    }, PATIENCE / 3);
-    try {
-      await question(this.#running.controller.signal);
-    } finally {
-      clearInterval(impatient);
-      this.#running = null;
-      const next = this.#waiting;
-      this.#waiting = null;
-      if (next) this.#start(next);
-    }
   }
 }

@@ -1,23 +1,16 @@
 /** Scenarios side by side: A as it was kept, B as it is edited. */
 
-import { make } from "./dom.js";
-import { change, inCell, roundedUp, short } from "./format.js";
-import { Rational, total } from "./rational.js";
+import { headAndBody, make } from "../dom.js";
+import { change, inCell, roundedUp, short } from "../state/format.js";
+import { Rational, total } from "../state/rational.js";
 
 function table(caption, heads, rows) {
-  const head = make("thead", {}, make("tr", {}, ...heads.map((name) => make("th", { scope: "col" }, name))));
-  const body = make(
-    "tbody",
-    {},
-    ...rows.map(([name, ...cells]) =>
-      make("tr", {}, make("th", { scope: "row" }, name), ...cells.map((cell) => make("td", {}, cell))),
-    ),
+  const parts = headAndBody(
+    heads,
+    rows.map(([name, ...cells]) => ({ names: [name], cells })),
   );
-  return make(
-    "div",
-    { className: "frame" },
-    make("table", { className: "side-by-side" }, make("caption", {}, caption), head, body),
-  );
+  const whole = make("table", { className: "side-by-side" }, make("caption", {}, caption), ...parts);
+  return make("div", { className: "frame" }, whole);
 }
 
 function difference(from, to, digits = 4) {
@@ -73,20 +66,12 @@ function levelRows(a, b, stateA, stateB) {
 
 /** Draw the comparison, or say how to make one. */
 export function showComparison(host, state, kept, answer) {
-  if (!state?.a) {
-    host.replaceChildren(
-      make(
-        "p",
-        { className: "empty" },
-        "Keep the present design as A, go on editing, and see both side by side: in the charts, the headline and here.",
-      ),
+  const say = (sentence) => host.replaceChildren(make("p", { className: "empty" }, sentence));
+  if (!state?.a)
+    return say(
+      "Keep the present design as A, go on editing, and see both side by side: in the charts, the headline and here.",
     );
-    return;
-  }
-  if (!kept || !answer) {
-    host.replaceChildren(make("p", { className: "empty" }, "Scenario A is being accounted for."));
-    return;
-  }
+  if (!kept || !answer) return say("Scenario A is being accounted for.");
   host.replaceChildren(
     make(
       "div",

@@ -32,20 +32,19 @@ export class Store extends EventTarget {
     this.#group = null;
   }
 
-  undo(since = performance.now()) {
-    if (!this.past.length) return false;
-    this.future.push(this.state);
-    this.#group = null;
-    this.#put(this.past.pop(), "undo", since);
-    return true;
+  undo(since) {
+    this.#step(this.past, this.future, "undo", since);
   }
 
-  redo(since = performance.now()) {
-    if (!this.future.length) return false;
-    this.past.push(this.state);
+  redo(since) {
+    this.#step(this.future, this.past, "redo", since);
+  }
+
+  #step(from, to, cause, since) {
+    if (!from.length) return;
+    to.push(this.state);
     this.#group = null;
-    this.#put(this.future.pop(), "redo", since);
-    return true;
+    this.#put(from.pop(), cause, since);
   }
 
   /** Put back a state with its history, as kept over a reload. */

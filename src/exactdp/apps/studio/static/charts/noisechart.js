@@ -1,7 +1,8 @@
 /** Noise by level: each query a dot, each level the bar that spans its queries, on a logarithmic axis. */
 
+import { make } from "../dom.js";
+import { short } from "../state/format.js";
 import { linear, roundTicks } from "./axes.js";
-import { short } from "./format.js";
 import { Numbers } from "./numbers.js";
 import { element } from "./svg.js";
 
@@ -12,10 +13,8 @@ const WIDEST_ROW = 44;
 
 export class NoiseChart {
   constructor(host) {
-    this.plot = document.createElement("div");
-    this.plot.className = "plot noise";
     this.drawing = element("svg", { role: "img", "aria-label": "No noise yet" });
-    this.plot.append(this.drawing);
+    this.plot = make("div", { className: "plot noise" }, this.drawing);
     this.numbers = new Numbers("Noise by level and query, as a table", () => this.#tableRows());
     host.append(this.plot, this.numbers.frame);
     this.noise = null;
@@ -25,8 +24,8 @@ export class NoiseChart {
   }
 
   /** Draw the levels of one path; `kept` is the same of scenario A, or null. */
-  update(noise, kept, measure = this.measure) {
-    Object.assign(this, { noise, kept, measure });
+  update(noise, kept) {
+    Object.assign(this, { noise, kept });
     this.#draw();
     this.numbers.update();
   }
@@ -40,8 +39,8 @@ export class NoiseChart {
     if (!this.noise || width < 50 || height < 50) return;
     const rows = this.noise.levels;
     const before = new Map((this.kept?.levels ?? []).map((level) => [level.level, level]));
-    const values = [...rows, ...before.values()].flatMap((level) => level.queries.map((query) => query[this.measure]));
-    const [low, high] = [Math.log10(Math.min(...values)), Math.log10(Math.max(...values))];
+    const all = [...rows, ...before.values()].flatMap((level) => this.#values(level));
+    const [low, high] = [Math.log10(Math.min(...all)), Math.log10(Math.max(...all))];
     const pad = Math.max(0.08, (high - low) * 0.06);
     const toX = linear(low - pad, high + pad, MARGIN.left, width - MARGIN.right);
     const bottom = height - MARGIN.bottom;
@@ -68,20 +67,11 @@ export class NoiseChart {
       if (previous) nodes.push(...this.#level(previous, toX, y + Math.min(5, step / 4), "kept"));
       nodes.push(...this.#level(level, toX, y - (previous ? Math.min(3, step / 6) : 0), "exact"));
       const name = level.level.length > LONGEST_NAME ? `${level.level.slice(0, LONGEST_NAME - 1)}…` : level.level;
+      const full = element("title", {}, level.level);
+      const values = range(this.#values(level));
       nodes.push(
-        element(
-          "text",
-          { class: "tick end name", x: MARGIN.left - 10, y: y + 4 },
-          name,
-          element("title", {}, level.level),
-        ),
-      );
-      nodes.push(
-        element(
-          "text",
-          { class: "tick start value", x: width - MARGIN.right + 10, y: y + 4 },
-          range(level.queries.map((query) => query[this.measure])),
-        ),
+        element("text", { class: "tick end name", x: MARGIN.left - 10, y: y + 4 }, name, full),
+        element("text", { class: "tick start value", x: width - MARGIN.right + 10, y: y + 4 }, values),
       );
     });
     this.drawing.replaceChildren(...nodes);
@@ -89,7 +79,7 @@ export class NoiseChart {
 
   #level(level, toX, y, kind) {
     const counts = new Map();
-    for (const query of level.queries) counts.set(query[this.measure], (counts.get(query[this.measure]) ?? 0) + 1);
+    for (const value of this.#values(level)) counts.set(value, (counts.get(value) ?? 0) + 1);
     const places = [...counts.keys()].map((value) => toX(Math.log10(value)));
     const span = `M${Math.min(...places).toFixed(1)} ${y.toFixed(1)}H${Math.max(...places).toFixed(1)}`;
     const dots = [...counts].map(([value, count]) =>
@@ -107,10 +97,12 @@ export class NoiseChart {
     return [element("path", { class: `span ${kind}`, d: span }), ...dots];
   }
 
+  #values(level) {
+    return level.queries.map((query) => query[this.measure]);
+  }
+
   #inWords() {
-    const levels = this.noise.levels.map(
-      (level) => `${level.level} ${range(level.queries.map((query) => query[this.measure]))}`,
-    );
+    const levels = this.noise.levels.map((level) => `${level.level} ${range(this.#values(level))}`);
     return `${NAMES[this.measure]}: ${levels.join("; ")}`;
   }
 

@@ -1,10 +1,18 @@
 /** The headline numbers: certified ends rounded to the safe side, with the conversions and scenario A beside them. */
 
-import { byId, make, setText } from "./dom.js";
-import { change, inCell, roundedDown, roundedUp, short, withSuperscript } from "./format.js";
+import { byId, make } from "../dom.js";
+import { change, inCell, roundedDown, roundedUp, short } from "../state/format.js";
 
-/** Put a number in a tile; the full certified interval is in its title and the safe end in data-value. */
-function show(id, text, safe, title) {
+/** A text with "e-12" as nodes with a superscript. */
+function withSuperscript(text) {
+  const [mantissa, exponent] = text.split("e");
+  if (exponent === undefined) return [text];
+  const raised = make("sup", {}, exponent.replace("-", "−").replace("+", ""));
+  return [mantissa, make("span", { className: "power" }, " × 10", raised)];
+}
+
+/** Put a number in a tile; its title says more and the safe end is in data-value. */
+function showNumber(id, text, safe, title) {
   const node = byId(id);
   if (node.dataset.text !== text) {
     node.dataset.text = text;
@@ -29,6 +37,11 @@ function notes(id, rows) {
 
 const between = (lower, upper) => `Certified: at least ${lower}, at most ${upper}`;
 
+/** Put the upper end of a certified interval in a tile; both ends are in its title. */
+export function showUpper(id, { lower, upper }, digits) {
+  showNumber(id, roundedUp(lower, upper, digits), upper, between(lower, upper));
+}
+
 function conversions(row, digits) {
   const gaussian = row.shortcut_understates
     ? [["Gaussian", `${short(row.gaussian, digits)}, too low`, "warn"]]
@@ -44,15 +57,15 @@ function conversions(row, digits) {
 export function showHeadline(answer, kept, zcdpBeta) {
   const [epsilon, delta, beta] = [answer.epsilon[0], answer.delta[0], answer.beta[0]];
   const last = (from, to) => (kept ? [["against A", change(from(kept), to), "kept"]] : []);
-  show("epsilon-value", roundedUp(epsilon.lower, epsilon.upper), epsilon.upper, between(epsilon.lower, epsilon.upper));
+  showUpper("epsilon-value", epsilon);
   notes("epsilon-notes", [...conversions(epsilon, 6), ...last((k) => k.epsilon[0].upper, epsilon.upper)]);
   if (delta) {
-    show("delta-value", roundedUp(delta.lower, delta.upper, 11), delta.upper, between(delta.lower, delta.upper));
+    showUpper("delta-value", delta, 11);
     notes("delta-notes", [...conversions(delta, 4), ...last((k) => k.delta[0]?.upper, delta.upper)]);
   }
   if (beta) {
     const low = 1 - beta.upper;
-    show(
+    showNumber(
       "power-value",
       roundedUp(low, beta.power, 10),
       beta.power,
@@ -66,14 +79,13 @@ export function showHeadline(answer, kept, zcdpBeta) {
     notes("power-notes", [...missed, ...last((k) => k.beta[0]?.power, beta.power)]);
   }
   const rho = answer.rho;
-  show("rho-value", inCell(rho, "decimal").replace("≈", ""), rho, `rho = ${rho} exactly`);
+  showNumber("rho-value", inCell(rho, "decimal").replace("≈", ""), rho, `rho = ${rho} exactly`);
   notes("rho-notes", [
     ["exactly", rho],
     ["√(2ρ)", short(answer.mu, 6)],
     ["queries", `${answer.mechanisms} in the pair`],
     ...(kept ? [["A", inCell(kept.rho, "decimal"), "kept"]] : []),
   ]);
-  setText(byId("rho-label"), "Total ρ");
 }
 
 /** A sentence for people who do not see the page, said when the numbers have come to rest. */

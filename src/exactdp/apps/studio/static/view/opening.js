@@ -1,17 +1,17 @@
 /** Where a design comes from: a built-in release, a file chosen or dropped, or a small one to begin with. */
 
-import { ask, get } from "./api.js";
-import { opened, SMALL } from "./design.js";
-import { byId, make } from "./dom.js";
+import { ask, get } from "../ask/api.js";
+import { byId, make } from "../dom.js";
+import { opened, SMALL } from "../state/design.js";
+import { fromFile } from "../state/share.js";
 import { notify } from "./notices.js";
-import { fromFile } from "./share.js";
 
 const LARGEST_FILE = 1_000_000;
 
 export class Opening {
-  /** `open(state, cause)` takes the design; `isOpen()` says whether there is one already. */
-  constructor({ open, isOpen }) {
-    Object.assign(this, { open, isOpen });
+  /** `open(state)` takes the design. */
+  constructor(open) {
+    this.open = open;
     this.dialog = byId("start-dialog");
     byId("file").addEventListener("change", ({ target }) => {
       if (target.files.length) this.read(target.files[0]);
@@ -44,33 +44,28 @@ export class Opening {
       if (chosen.name.toLowerCase().endsWith(".json")) this.#take(fromFile(text, chosen.name));
       else this.#take(opened((await ask("/parse", { file_name: chosen.name, text })).design));
     } catch (error) {
-      const sentence = error.message;
-      if (this.dialog.open) byId("start-error").textContent = sentence;
-      else notify("error", sentence, { key: "file" });
+      if (this.dialog.open) byId("start-error").textContent = error.message;
+      else notify("error", error.message, { key: "file" });
     }
   }
 
   #card({ name, title, levels, cells, pairs }) {
     const size = `${levels} levels, ${cells} budgets, ${pairs === 1 ? "1 pair" : `${pairs} pairs`} of paths`;
-    const button = make(
-      "button",
-      { type: "button", className: "card", data: { release: name } },
-      make("b", {}, title),
-      make("span", {}, size),
-    );
-    button.addEventListener("click", async () => {
+    const onclick = async () => {
       try {
         this.#take(opened((await get(`/releases/${encodeURIComponent(name)}`)).design));
       } catch (error) {
         byId("start-error").textContent = error.message;
       }
-    });
-    return make("li", {}, button);
+    };
+    const words = [make("b", {}, title), make("span", {}, size)];
+    const card = { type: "button", className: "card", data: { release: name }, onclick };
+    return make("li", {}, make("button", card, ...words));
   }
 
   #take(state) {
     this.dialog.close();
-    this.open(state, "open");
+    this.open(state);
   }
 
   #listenToDrops() {

@@ -31,32 +31,27 @@ function outward(value, digits, direction) {
   return plain((Number(`${mantissa}e${exponent}`) + direction * unit).toPrecision(digits));
 }
 
-/** Without an exponent from 1e-4 to 1e7, with one elsewhere. */
-function plain(text) {
-  const value = Number(text);
+/** Without an exponent from 1e-4 to 1e7, with one elsewhere; at most `most` decimals. */
+function written(value, digits, most) {
   const size = Math.abs(value);
+  if (!(size >= 1e-4 && size < 1e7)) return value.toExponential(Math.max(digits - 1, 0));
+  return value.toFixed(Math.min(Math.max(0, digits - 1 - Math.floor(Math.log10(size))), most));
+}
+
+function plain(text) {
   const digits = text
     .replace(/e.*$/, "")
     .replace(/^-?0?\.?0*/, "")
     .replace(/[-.]/g, "").length;
-  if (size >= 1e-4 && size < 1e7) {
-    const decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(size)));
-    return value.toFixed(Math.min(decimals, 20));
-  }
-  return value.toExponential(Math.max(digits - 1, 0));
+  return written(Number(text), digits, 20);
 }
 
 /** A number in about `digits` significant digits, nearest. */
 export function short(value, digits = 4) {
   if (value === null || value === undefined) return "–";
   if (!Number.isFinite(value)) return value > 0 ? "∞" : value < 0 ? "−∞" : "–";
-  const size = Math.abs(value);
-  if (Number.isInteger(value) && size < 1e7) return String(value);
-  if (size >= 1e-4 && size < 1e7) {
-    const decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(size)));
-    return value.toFixed(Math.min(decimals, 12));
-  }
-  return value.toExponential(digits - 1);
+  if (Number.isInteger(value) && Math.abs(value) < 1e7) return String(value);
+  return written(value, digits, 12);
 }
 
 /** 10 to a whole power, in typographic form: 10⁻¹². */
@@ -74,28 +69,12 @@ export function fromLog10(log10, digits = 4) {
   return `${(10 ** (log10 - exponent)).toFixed(digits - 1)}e${exponent}`;
 }
 
-/** A text with "e-12" as nodes with a superscript, for headings. */
-export function withSuperscript(text) {
-  const [mantissa, exponent] = text.split("e");
-  if (exponent === undefined) return [document.createTextNode(text)];
-  const times = document.createElement("span");
-  times.className = "power";
-  const raised = document.createElement("sup");
-  raised.textContent = exponent.replace("-", "−").replace("+", "");
-  times.append(" × 10", raised);
-  return [document.createTextNode(mantissa), times];
-}
-
 /** What a narrow cell shows of an exact text: itself where it fits, else the nearest short decimal marked as such. */
 export function inCell(text, style) {
   const exact = Rational.parse(text);
   if (!exact) return text;
-  if (style === "fraction") {
-    const fraction = exact.toString();
-    return fraction.length <= 9 ? fraction : `≈${short(exact.toNumber(), 3)}`;
-  }
-  const decimal = exact.toDecimal();
-  return decimal !== null && decimal.length <= 8 ? decimal : `≈${short(exact.toNumber(), 3)}`;
+  const [whole, most] = style === "fraction" ? [exact.toString(), 9] : [exact.toDecimal(), 8];
+  return whole !== null && whole.length <= most ? whole : `≈${short(exact.toNumber(), 3)}`;
 }
 
 /** A relative change in percent with a sign; a factor where it is tenfold; a dash where there is none to speak of. */

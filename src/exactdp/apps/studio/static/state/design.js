@@ -13,16 +13,21 @@ export function fullPath(design) {
   return [...design.paths].sort((p, q) => p.bypassed.length - q.bypassed.length || p.number - q.number)[0].bypassed;
 }
 
+/** The same text for the same set of levels, whatever their order. */
+const setKey = (levels) => [...levels].sort().join("\n");
+
 /** The number of the path with these bypassed levels, or null if the release has none. */
 export function pathNumber(design, bypassed) {
-  const wanted = [...bypassed].sort().join("\n");
-  return design.paths.find((path) => [...path.bypassed].sort().join("\n") === wanted)?.number ?? null;
+  return design.paths.find((path) => setKey(path.bypassed) === setKey(bypassed))?.number ?? null;
 }
 
-/** The pair as the server takes it: numbers of paths, or sets of levels where a set has no number. */
-export function askedPair({ design, pair }) {
-  return pair.map((bypassed) => pathNumber(design, bypassed) ?? bypassed);
+/** A path in words. */
+export function pathName(number, bypassed) {
+  const words = bypassed.length ? `without ${bypassed.join(", ")}` : "full path";
+  return number === null ? words : `${number}: ${words}`;
 }
+
+export const levelNames = (design) => design.levels.map(({ name }) => name);
 
 /** All queries in an order that agrees with every level's own. */
 export function queryNames(design) {
@@ -46,10 +51,12 @@ function withDesign(state, changes) {
   return { ...state, design: { ...state.design, ...changes } };
 }
 
+function withLevels(state, change) {
+  return withDesign(state, { levels: state.design.levels.map(change) });
+}
+
 function withLevel(state, name, change) {
-  return withDesign(state, {
-    levels: state.design.levels.map((level) => (level.name === name ? change(level) : level)),
-  });
+  return withLevels(state, (level) => (level.name === name ? change(level) : level));
 }
 
 /** One budget as typed; an empty text means that the query is not asked at this level. */
@@ -63,12 +70,6 @@ export function withCell(state, levelName, query, rho) {
     const place = level.queries.findLastIndex(({ name }) => before.includes(name)) + 1;
     return { ...level, queries: level.queries.toSpliced(place, 0, { name: query, rho }) };
   });
-}
-
-/** The design without the cells that are empty, as the server takes it. */
-export function asked(design) {
-  const levels = design.levels.map((level) => ({ ...level, queries: level.queries.filter(({ rho }) => rho !== "") }));
-  return { ...design, levels };
 }
 
 function scaledLevel(level, factor) {
@@ -85,7 +86,7 @@ export function withLevelTimes(state, levelName, factor) {
 
 /** Every budget times a factor, exactly. */
 export function withAllTimes(state, factor) {
-  return withDesign(state, { levels: state.design.levels.map((level) => scaledLevel(level, factor)) });
+  return withLevels(state, (level) => scaledLevel(level, factor));
 }
 
 export function withTitle(state, title) {
@@ -94,7 +95,7 @@ export function withTitle(state, title) {
 
 /** One of the two paths shown, by its bypassed levels, in the order of the levels. */
 export function withPath(state, which, bypassed) {
-  const ordered = state.design.levels.map(({ name }) => name).filter((name) => bypassed.includes(name));
+  const ordered = levelNames(state.design).filter((name) => bypassed.includes(name));
   return { ...state, pair: state.pair.map((old, i) => (i === which ? ordered : old)) };
 }
 
@@ -114,12 +115,8 @@ export function withPathsAdded(state) {
 
 /** A new query, asked at every level with the smallest budget found there. */
 export function withQueryAdded(state, name) {
-  return withDesign(state, {
-    levels: state.design.levels.map((level) => ({
-      ...level,
-      queries: [...level.queries, { name, rho: level.queries.at(-1)?.rho ?? "1/100" }],
-    })),
-  });
+  const added = ({ queries }) => [...queries, { name, rho: queries.at(-1)?.rho ?? "1/100" }];
+  return withLevels(state, (level) => ({ ...level, queries: added(level) }));
 }
 
 /** A new lowest level, with the queries and budgets of the one above it. */
@@ -132,18 +129,11 @@ export function withLevelAdded(state, name) {
 
 export function withQueryRenamed(state, from, to) {
   const renamed = (query) => (query.name === from ? { ...query, name: to } : query);
-  return withDesign(state, {
-    levels: state.design.levels.map((level) => ({ ...level, queries: level.queries.map(renamed) })),
-  });
+  return withLevels(state, (level) => ({ ...level, queries: level.queries.map(renamed) }));
 }
 
 export function withQueryRemoved(state, name) {
-  return withDesign(state, {
-    levels: state.design.levels.map((level) => ({
-      ...level,
-      queries: level.queries.filter((query) => query.name !== name),
-    })),
-  });
+  return withLevels(state, (level) => ({ ...level, queries: level.queries.filter((query) => query.name !== name) }));
 }
 
 function withLevelNames(state, change) {
@@ -153,8 +143,8 @@ function withLevelNames(state, change) {
 }
 
 export function withLevelRenamed(state, from, to) {
-  const levels = state.design.levels.map((level) => (level.name === from ? { ...level, name: to } : level));
-  return withLevelNames(withDesign(state, { levels }), (name) => (name === from ? to : name));
+  const renamed = withLevel(state, from, (level) => ({ ...level, name: to }));
+  return withLevelNames(renamed, (name) => (name === from ? to : name));
 }
 
 /** Without a level; paths that become equal are kept once, and the new top level is bypassed by none. */
@@ -164,17 +154,13 @@ export function withLevelRemoved(state, gone) {
   const result = withLevelNames(withDesign(state, { levels }), (name) => (name === gone || name === top ? null : name));
   const seen = new Set();
   const paths = result.design.paths.filter(({ bypassed }) => {
-    const key = [...bypassed].sort().join("\n");
+    const key = setKey(bypassed);
     return !seen.has(key) && seen.add(key);
   });
   return withDesign(result, { paths });
 }
 
-/** Scenario A is the design and the pair as they are now. */
-export function withA(state, a) {
-  return { ...state, a };
-}
-
+/** What scenario A keeps of a state. */
 export function scenario({ design, pair }) {
   return { design, pair };
 }
@@ -184,22 +170,10 @@ export const SMALL = {
   name: "my-design",
   title: "My design",
   source: "",
-  levels: [
-    {
-      name: "Nation",
-      queries: [
-        { name: "total", rho: "1/4" },
-        { name: "age * sex", rho: "1/4" },
-      ],
-    },
-    {
-      name: "Region",
-      queries: [
-        { name: "total", rho: "1/4" },
-        { name: "age * sex", rho: "1/4" },
-      ],
-    },
-  ],
+  levels: ["Nation", "Region"].map((name) => ({
+    name,
+    queries: ["total", "age * sex"].map((query) => ({ name: query, rho: "1/4" })),
+  })),
   paths: [
     { number: 1, bypassed: [] },
     { number: 2, bypassed: ["Region"] },

@@ -64,7 +64,7 @@ export class Rational {
   }
 }
 
-export const ZERO = new Rational(0n);
+const ZERO = new Rational(0n);
 
 /** The exact product of two texts, written as the first one was: as a fraction, or as a decimal where it is one. */
 export function product(text, factor) {

@@ -1,22 +1,25 @@
 /** The budget table: one cell for each level and query, controls for whole levels, and the two paths of the pair. */
 
-import { cellText, pathNumber, queryNames } from "./design.js";
-import { make, setText } from "./dom.js";
-import { inCell } from "./format.js";
-import { total } from "./rational.js";
+import { make, setText } from "../dom.js";
+import { cellText, levelNames, pathName, pathNumber, queryNames } from "../state/design.js";
+import { inCell } from "../state/format.js";
+import { total } from "../state/rational.js";
+import { actOf } from "../state/shortcuts.js";
 
 const PATHS = [
   { title: "Path 1", long: "first path" },
   { title: "Path 2", long: "second path" },
 ];
 
+const STEPS = { up: [-1, 0], previous: [-1, 0], down: [1, 0], next: [1, 0], left: [0, -1], right: [0, 1] };
+const NUMBER = { type: "text", inputMode: "decimal", autocomplete: "off", spellcheck: false };
 const NAME_WIDTH = 178;
 const LEVEL_WIDTH = 54;
 
 export class BudgetTable {
   /**
    * `on` has the functions cell(level, query, text, event), closeCell(), multiply(level, factor, input),
-   * toggle(which, level), choose(which, bypassed), nameLevel(level) and nameQuery(query).
+   * toggle(which, level), choose(which, bypassed) and name(what, name), where what is "level" or "query".
    */
   constructor(table, on) {
     this.table = table;
@@ -24,15 +27,14 @@ export class BudgetTable {
     this.style = "decimal";
     this.shape = null;
     this.state = null;
-    this.sentence = make("p", { className: "cell-error", id: "cell-error" });
-    this.sentence.setAttribute("role", "alert");
+    this.sentence = make("p", { className: "cell-error", id: "cell-error", role: "alert" });
     this.#listen();
   }
 
   update(state) {
     this.state = state;
     const { design } = state;
-    const shape = JSON.stringify([design.levels.map(({ name }) => name), queryNames(design), design.paths]);
+    const shape = JSON.stringify([levelNames(design), queryNames(design), design.paths]);
     if (shape !== this.shape) this.#build(shape);
     this.#fill();
   }
@@ -58,10 +60,6 @@ export class BudgetTable {
     const cell = input.closest("td");
     this.sentence.classList.toggle("leftward", cell.cellIndex > this.state.design.levels.length / 2);
     cell.append(this.sentence);
-  }
-
-  focus(level, query) {
-    this.#input(level, query)?.focus();
   }
 
   #input(level, query) {
@@ -92,42 +90,26 @@ export class BudgetTable {
     );
     this.table.replaceChildren(caption, head, body, foot);
     this.table.style.minWidth = `${NAME_WIDTH + LEVEL_WIDTH * design.levels.length}px`;
-    if (place?.[1] !== undefined) this.focus(...place);
+    if (place?.[1] !== undefined) this.#input(...place)?.focus();
   }
 
   #headRow(design) {
     const corner = make("th", { scope: "col", className: "corner" }, "Query");
-    const levels = design.levels.map(({ name }) => {
-      const button = make(
-        "button",
-        { type: "button", className: "name", title: `${name}: rename or remove this level`, data: { level: name } },
-        name,
-      );
-      button.addEventListener("click", () => this.on.nameLevel(name));
-      return make("th", { scope: "col" }, button);
-    });
+    const levels = levelNames(design).map((name) => make("th", { scope: "col" }, this.#name("level", name)));
     return make("tr", {}, corner, ...levels);
   }
 
+  #name(what, name) {
+    const title = `${name}: rename or remove this ${what}`;
+    return make("button", { type: "button", className: "name", title, onclick: () => this.on.name(what, name) }, name);
+  }
+
   #queryRow(design, query, row) {
-    const button = make(
-      "button",
-      { type: "button", className: "name", title: `${query}: rename or remove this query` },
-      query,
-    );
-    button.addEventListener("click", () => this.on.nameQuery(query));
-    const cells = design.levels.map(({ name: level }, column) => {
-      const input = make("input", {
-        type: "text",
-        inputMode: "decimal",
-        autocomplete: "off",
-        spellcheck: false,
-        data: { level, query, row, column },
-        aria: { label: `${query}, ${level}` },
-      });
-      return make("td", {}, input);
+    const cells = levelNames(design).map((level, column) => {
+      const data = { level, query, row, column };
+      return make("td", {}, make("input", { ...NUMBER, data, aria: { label: `${query}, ${level}` } }));
     });
-    return make("tr", {}, make("th", { scope: "row" }, button), ...cells);
+    return make("tr", {}, make("th", { scope: "row" }, this.#name("query", query)), ...cells);
   }
 
   #totalRow(design) {
@@ -137,13 +119,10 @@ export class BudgetTable {
 
   #multiplyRow(design) {
     const row = this.queries.length;
-    const cells = design.levels.map(({ name: level }, column) => {
+    const cells = levelNames(design).map((level, column) => {
       const input = make("input", {
-        type: "text",
-        inputMode: "decimal",
+        ...NUMBER,
         placeholder: "×",
-        autocomplete: "off",
-        spellcheck: false,
         className: "factor",
         data: { times: level, row, column },
         aria: { label: `Multiply every rho of ${level} by` },
@@ -163,7 +142,7 @@ export class BudgetTable {
     );
     select.append(new Option("own choice of levels", ""));
     const name = make("label", { htmlFor: id, title: `Levels that the ${PATHS[which].long} uses` }, PATHS[which].title);
-    const cells = design.levels.map(({ name: level }, column) => {
+    const cells = levelNames(design).map((level, column) => {
       const label = column
         ? `${level} is used by the ${PATHS[which].long}`
         : `${level}, the top level, is used by every path`;
@@ -240,30 +219,21 @@ export class BudgetTable {
   }
 
   #key(event) {
-    const { target, key } = event;
+    const { target } = event;
     if (target.tagName !== "INPUT" || target.type !== "text" || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (key === "Escape" && target.dataset.query !== undefined) {
-      event.preventDefault();
+    const act = actOf(event, "table");
+    const isEnter = act === "next" || act === "previous";
+    if (act === "take back" && target.dataset.query !== undefined) {
       if (target.value !== target.dataset.before) {
         target.value = target.dataset.before;
         this.on.cell(target.dataset.level, target.dataset.query, target.value, event);
       }
       target.select();
-    } else if (key === "Enter" && target.dataset.times) {
-      event.preventDefault();
+    } else if (isEnter && target.dataset.times) {
       if (target.value.trim()) this.on.multiply(target.dataset.times, target.value.trim(), target);
-    } else if (key === "Enter" || key === "ArrowDown" || key === "ArrowUp") {
-      event.preventDefault();
-      this.#move(target, key === "ArrowUp" || (key === "Enter" && event.shiftKey) ? -1 : 1, 0);
-    } else if (key === "ArrowLeft" || key === "ArrowRight") {
-      const step = key === "ArrowLeft" ? -1 : 1;
-      const isWhole = target.selectionStart === 0 && target.selectionEnd === target.value.length;
-      const isEdge =
-        target.selectionStart === target.selectionEnd && target.selectionStart === (step < 0 ? 0 : target.value.length);
-      if (!isWhole && !isEdge) return;
-      event.preventDefault();
-      this.#move(target, 0, step);
-    }
+    } else if (act in STEPS && (STEPS[act][0] || leaves(target, STEPS[act][1]))) this.#move(target, ...STEPS[act]);
+    else return;
+    event.preventDefault();
   }
 
   #move(from, down, right) {
@@ -272,8 +242,8 @@ export class BudgetTable {
   }
 }
 
-/** A path in words. */
-export function pathName(number, bypassed) {
-  const words = bypassed.length ? `without ${bypassed.join(", ")}` : "full path";
-  return number === null ? words : `${number}: ${words}`;
+/** Whether an arrow key leads out of a field: its text is selected as a whole, or the cursor is at that end of it. */
+function leaves({ selectionStart, selectionEnd, value }, step) {
+  if (selectionStart === selectionEnd) return selectionStart === (step < 0 ? 0 : value.length);
+  return selectionStart === 0 && selectionEnd === value.length;
 }

@@ -30,13 +30,13 @@ function fromBase64Url(text) {
 }
 
 /** The state as the text of a link's fragment. */
-export async function packed(state) {
+async function packed(state) {
   const bytes = new TextEncoder().encode(JSON.stringify({ version: VERSION, ...state }));
   return toBase64Url(await through(bytes, new CompressionStream("deflate-raw")));
 }
 
 /** The state of a packed text; throws a sentence where it is none. */
-export async function unpacked(text) {
+async function unpacked(text) {
   let record;
   try {
     const bytes = await through(fromBase64Url(text), new DecompressionStream("deflate-raw"));

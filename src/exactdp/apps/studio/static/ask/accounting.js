@@ -1,0 +1,96 @@
+/** From a state to its numbers: the pair, scenario A beside it, what zCDP says. A refusal leaves the last good answer. */
+
+import { ask, failure, Refusal } from "./api.js";
+import { Lane } from "./lane.js";
+import { pairQuestion } from "./questions.js";
+
+const CURVES = { delta_curve: { num: 49, least: "1e-15" }, tradeoff: { num: 65 }, noise: true };
+const ZCDP_POINTS = 25;
+const MOST_CONVERSIONS = 200;
+const RETRY = 1500; // ms after which a server that is gone is asked again
+
+export class Accounting {
+  answer = null;
+  kept = null;
+  #state = null;
+  #lane = new Lane();
+  #laneOfA = new Lane();
+  #laneOfZcdp = new Lane();
+  #conversions = new Map();
+
+  /**
+   * `view` shows what became of the questions: draw() when more is known, working(isWorking), answered(answer, since),
+   * refused(error, isPresent, again), refusedA(error), unreachable(). Then first(answer) is called where epsilon was
+   * not asked yet, and painted() after every answer.
+   */
+  constructor(view, { first, painted }) {
+    Object.assign(this, { view, first, painted });
+  }
+
+  /** What zCDP says at the rho and alpha of the answer, once it is known. */
+  get zcdp() {
+    return this.answer && this.#conversions.get(conversion(this.answer));
+  }
+
+  /** Account for the state; `since` is when the user acted. */
+  account(state, since) {
+    this.#state = state;
+    this.#lane.put((signal) => this.#account(state, since, signal));
+    this.view.working(true);
+  }
+
+  /** Account for scenario A, with the same questions. */
+  accountA({ a, ask: asks }) {
+    this.kept = null;
+    this.view.draw();
+    if (!a) return;
+    this.#laneOfA.put(async (signal) => {
+      try {
+        this.kept = await ask("/pair", pairQuestion(a, asks, CURVES), signal);
+        this.view.draw();
+      } catch (error) {
+        if (failure(error) instanceof Refusal) this.view.refusedA(error);
+      }
+    });
+  }
+
+  async #account(state, since, signal) {
+    try {
+      this.answer = await ask("/pair", pairQuestion(state, state.ask, CURVES), signal);
+      this.view.answered(this.answer, since);
+      this.#convert(this.answer);
+      if (state.ask.epsilon === null) this.first(this.answer);
+      this.painted();
+    } catch (error) {
+      const problem = failure(error);
+      const isPresent = () => state === this.#state;
+      const again = () => this.account(this.#state, performance.now());
+      if (problem instanceof Refusal) this.view.refused(problem, isPresent, again);
+      else if (problem) {
+        this.view.unreachable();
+        setTimeout(() => !this.#lane.isBusy && this.account(this.#state, since), RETRY);
+      }
+    } finally {
+      if (state === this.#state) this.view.working(false);
+    }
+  }
+
+  /** zCDP's trade-off curve depends on rho alone and takes longer than the rest: it follows, and is kept. */
+  #convert(answer) {
+    const [rho, alpha] = [answer.rho, answer.beta[0]?.alpha];
+    const key = conversion(answer);
+    if (alpha === undefined || this.#conversions.has(key)) return;
+    this.#laneOfZcdp.put(async (signal) => {
+      try {
+        const found = await ask("/convert", { rho, alphas: [alpha], tradeoff: ZCDP_POINTS }, signal);
+        if (this.#conversions.size >= MOST_CONVERSIONS) this.#conversions.clear();
+        this.#conversions.set(key, found);
+        if (this.answer.rho === rho) this.view.draw();
+      } catch (error) {
+        failure(error); // the page does without it
+      }
+    });
+  }
+}
+
+const conversion = ({ rho, beta }) => `${rho} ${beta[0]?.alpha}`;

@@ -1,0 +1,136 @@
+/** What is known, on the page: headline, charts, comparison; refusals where they belong, old numbers marked. */
+
+import { profile, PROFILE_AXES, tradeoff, TRADEOFF_AXES } from "../charts/curves.js";
+import { LineChart } from "../charts/linechart.js";
+import { NoiseChart } from "../charts/noisechart.js";
+import { byId, listen, measure, setText } from "../dom.js";
+import { pathName, pathNumber } from "../state/design.js";
+import { showComparison } from "./compare.js";
+import { chartButtons, fileName } from "./files.js";
+import { FIELDS } from "./frame.js";
+import { inWords, showHeadline } from "./headline.js";
+import { announce, dismiss, notify } from "./notices.js";
+
+const TYPING = 400; // ms for which an unfinished number is not called an error
+const SLOW = 250; // ms after which the page says that it is working
+const VERY_SLOW = 700; // ms after that when the numbers shown are called those of an earlier design
+
+export class Results {
+  #scale = "linear";
+  #lastZcdp = null;
+  #error = null;
+  #working = null;
+
+  /** `known()` gives the answer, that of scenario A (kept), what zCDP says and the guarantee of the whole release. */
+  constructor(store, table, known) {
+    Object.assign(this, { store, table, known });
+    const profileLabel = "Privacy profile: delta by epsilon";
+    const tradeoffLabel = "Trade-off curve: type II error beta by type I error alpha";
+    this.profile = new LineChart(byId("profile-chart"), profileLabel, PROFILE_AXES);
+    this.tradeoff = new LineChart(byId("tradeoff-chart"), tradeoffLabel, TRADEOFF_AXES.linear);
+    this.noise = new NoiseChart(byId("noise-chart"));
+    const titles = { profile: "Privacy profile", tradeoff: "Trade-off", noise: "Noise by level" };
+    for (const [name, title] of Object.entries(titles))
+      chartButtons(byId(`${name}-tools`), this[name], title, () => `${fileName(store.state.design)}-${name}`);
+    listen("change", {
+      "noise-measure": ({ target }) => {
+        this.noise.measure = target.value;
+        this.draw();
+      },
+      "tradeoff-scale": ({ target }) => {
+        this.#scale = target.value;
+        this.tradeoff.axes = TRADEOFF_AXES[target.value];
+        this.draw();
+      },
+    });
+    showComparison(byId("compare-body"), null, null, null);
+  }
+
+  /** Draw everything that is known. */
+  draw() {
+    const { answer, kept, zcdp, whole } = this.known();
+    if (!answer) return;
+    this.#lastZcdp = zcdp ?? this.#lastZcdp;
+    showHeadline(answer, kept, zcdp?.beta[0]?.zcdp ?? null);
+    this.profile.update(...profile(answer, kept, whole));
+    this.tradeoff.update(...tradeoff(this.#scale, answer, this.#lastZcdp, kept, whole));
+    this.noise.update(answer.noise[0], kept?.noise[0] ?? null);
+    const { state } = this.store;
+    const first = state.pair[0];
+    setText(byId("noise-path"), `on path ${pathName(pathNumber(state.design, first), first)}`);
+    showComparison(byId("compare-body"), state, kept, answer);
+  }
+
+  answered(answer, since) {
+    this.#clearErrors();
+    this.draw();
+    const inMilliseconds = (duration) => `Numbers followed in ${Math.round(duration)} ms`;
+    measure("edit to paint", since, (duration) => setText(byId("latency"), inMilliseconds(duration)));
+    announce(inWords(answer));
+    for (const remark of answer.remarks ?? []) notify("warning", remark, { key: "remark" });
+  }
+
+  /** Show the server's sentence where it belongs, once the user stops typing; the last good numbers stay, marked. */
+  refused(error, isPresent, again) {
+    clearTimeout(this.#error);
+    const isTyping = document.activeElement?.matches("#budget-table input, .tile-label input");
+    this.#error = setTimeout(
+      () => {
+        if (!isPresent()) return;
+        this.#markStale(true);
+        this.#place(error, again);
+      },
+      isTyping ? TYPING : 0,
+    );
+  }
+
+  refusedA(error) {
+    notify("error", `Scenario A: ${error.message}`, { key: "scenario-a" });
+  }
+
+  unreachable() {
+    notify(
+      "error",
+      "The studio's server does not answer; trying again. Start it with: exactdp studio. Your design is safe in this page.",
+      { key: "gone" },
+    );
+    this.#markStale(true);
+  }
+
+  working(isWorking) {
+    clearTimeout(this.#working);
+    if (isWorking) {
+      this.#working = setTimeout(() => {
+        byId("working").hidden = false;
+        this.#working = setTimeout(() => this.#markStale(true), VERY_SLOW);
+      }, SLOW);
+    } else byId("working").hidden = true;
+  }
+
+  #clearErrors() {
+    clearTimeout(this.#error);
+    this.table.setError(null);
+    for (const id of Object.values(FIELDS)) byId(id).removeAttribute("aria-invalid");
+    for (const key of ["refusal", "gone", "scenario-a", "remark"]) dismiss(key);
+    this.#markStale(false);
+  }
+
+  #place(error, again) {
+    const { level, query, field } = error.where ?? {};
+    if (level !== undefined && query !== undefined) {
+      this.table.setError({ level, query, sentence: error.message });
+      return;
+    }
+    if (FIELDS[field]) byId(FIELDS[field]).setAttribute("aria-invalid", "true");
+    const isPassing = error.status === 429 || error.status === 503;
+    notify("error", error.message, { key: "refusal", actions: isPassing ? [["Try again", again]] : [] });
+  }
+
+  /** Say, or no longer say, that the numbers shown are those of an earlier design. */
+  #markStale(isStale) {
+    const isMarked = isStale && Boolean(this.known().answer);
+    byId("stale").hidden = !isMarked;
+    byId("results").classList.toggle("is-stale", isMarked);
+    document.body.classList.toggle("stale-charts", isMarked);
+  }
+}
