@@ -341,8 +341,8 @@ class _EpsilonDelta(dp_event.DpEvent):
 
 
 def test_black_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interop, "_EpsilonDeltaDpEvent", getattr(dp_event, "EpsilonDeltaDpEvent", _EpsilonDelta))
-    make: Callable[..., Any] = interop._EpsilonDeltaDpEvent
+    make: Callable[..., Any] = getattr(dp_event, "EpsilonDeltaDpEvent", _EpsilonDelta)
+    monkeypatch.setitem(interop._SHARES, make, interop._black_box)
     accountant = _composed(make(0.5, 2.0**-20), count=3)
     assert accountant.composition == 3 * ApproximateDP("1/2", Fraction(1, 2**20))
     assert accountant.get_epsilon(1e-6) == math.inf

@@ -65,9 +65,6 @@ else:
         dimension: int | None = None
 
 
-_EpsilonDeltaDpEvent: Any = getattr(dp_event, "EpsilonDeltaDpEvent", None)  # newer versions only
-
-
 @dataclass(frozen=True)
 class _Share:
     """What one event adds: mechanisms that it is, or a bound xi + a rho of its Renyi divergences of all orders a > 1, or all."""
@@ -137,10 +134,6 @@ class ExactAccountant(PrivacyAccountant):  # type: ignore[misc]
             self._built = Composition(self._mechanisms)
         return self._built
 
-    @property
-    def _is_exact(self) -> bool:
-        return not (self._rho or self._xi)
-
     def _known_or_none(self) -> Composition | None:
         """The composition of the exactly known events; None if there are none or exactdp's limits forbid it."""
         try:
@@ -163,7 +156,7 @@ class ExactAccountant(PrivacyAccountant):  # type: ignore[misc]
         if self._reveals:
             return Bounds(1.0, 1.0)
         known = self._known_or_none()
-        if known is not None and self._is_exact:
+        if known is not None and not (self._rho or self._xi):
             return known.delta_bounds(epsilon)
         lower = 0.0 if known is None else known.delta_bounds(epsilon).lower
         return Bounds(lower, max(m.delta(epsilon) for m in self._moments()))
@@ -174,7 +167,7 @@ class ExactAccountant(PrivacyAccountant):  # type: ignore[misc]
         if self._reveals:
             return Bounds(math.inf, math.inf)
         known = self._known_or_none()
-        if known is not None and self._is_exact:
+        if known is not None and not (self._rho or self._xi):
             found = known.epsilon_bounds(delta)
             return Bounds(max(found.lower, 0.0), max(found.upper, 0.0))
         lower = 0.0 if known is None else max(known.epsilon_bounds(delta).lower, 0.0)
@@ -208,22 +201,20 @@ class _Moments:
         if self._is_nothing and epsilon >= 0:
             return 0.0
         with precision(BITS):
-            lost = self.total.lost
             if isinstance(epsilon, float):
                 found = arb(0) if epsilon > 0 else arb(1)
             else:
                 e = float(epsilon)
                 z = self._best(lambda z: self._size(z) - z * e)
                 found = (self._log_bound(z) - ball(z) * ball(epsilon)).exp()
-            return min(upper_double(lost + self.total.kept * found), 1.0)
+            return min(upper_double(self.total.lost + self.total.kept * found), 1.0)
 
     def epsilon(self, delta: Fraction) -> float:
         """A double above the least epsilon of at least 0 at this delta."""
         if self._is_nothing or delta >= 1:
             return 0.0
         with precision(BITS):
-            lost = self.total.lost
-            room = (ball(delta) - lost) / self.total.kept
+            room = (ball(delta) - self.total.lost) / self.total.kept
             if not room > 0:
                 return math.inf
             log_room = room.log()
@@ -250,22 +241,9 @@ class _Moments:
 
 def _share(event: Any, relation: Any) -> _Share:
     """What an event that is no composition adds. InvalidInputError if it is not supported, with the reason."""
-    if isinstance(event, dp_event.NoOpDpEvent):
-        return _NOTHING
-    if isinstance(event, dp_event.NonPrivateDpEvent):
-        return _EVERYTHING
-    if isinstance(event, dp_event.GaussianDpEvent):
-        return _gaussian(event, relation)
-    if isinstance(event, DiscreteGaussianDpEvent):
-        return _discrete_gaussian(event)
-    if isinstance(event, dp_event.DiscreteLaplaceDpEvent):
-        return _discrete_laplace(event, relation)
-    if isinstance(event, dp_event.RandomizedResponseDpEvent):
-        return _randomized_response(event, relation)
-    if isinstance(event, dp_event.ZCDpEvent):
-        return _Share(rho=_at_least_0(event.rho, "rho"), xi=_at_least_0(event.xi, "xi"))
-    if _EpsilonDeltaDpEvent is not None and isinstance(event, _EpsilonDeltaDpEvent):
-        return _black_box(event)
+    for kind, share in _SHARES.items():
+        if isinstance(event, kind):
+            return share(event, relation)
     raise InvalidInputError(f"Unsupported event: exactdp has no mechanism for {type(event).__name__}.")
 
 
@@ -278,7 +256,7 @@ def _gaussian(event: Any, relation: Any) -> _Share:
     return _one_of(lambda: Gaussian(multiplier**2, steps), _Share(rho=steps**2 / (2 * multiplier**2)))
 
 
-def _discrete_gaussian(event: Any) -> _Share:
+def _discrete_gaussian(event: Any, _: Any) -> _Share:
     """Integer vectors at distance at most `sensitivity`: one shift in one dimension; up to three unit shifts; else zCDP."""
     sigma, sensitivity = _at_least_0(event.sigma, "sigma"), _at_least_0(event.sensitivity, "sensitivity")
     dimension = event.dimension
@@ -300,10 +278,8 @@ def _discrete_gaussian(event: Any) -> _Share:
 
 def _discrete_laplace(event: Any, relation: Any) -> _Share:
     _demand(event, relation, NeighboringRelation.ADD_OR_REMOVE_ONE, NeighboringRelation.REPLACE_SPECIAL)
-    rate, sensitivity = (
-        _at_least_0(event.noise_parameter, "noise_parameter"),
-        _exactly(event.sensitivity, "sensitivity"),
-    )
+    rate = _at_least_0(event.noise_parameter, "noise_parameter")
+    sensitivity = _exactly(event.sensitivity, "sensitivity")
     if sensitivity.denominator != 1 or sensitivity < 0:
         raise InvalidInputError(f"sensitivity must be a whole number of at least 0. Found {shown(event.sensitivity)}.")
     if not sensitivity:
@@ -334,13 +310,32 @@ def _randomized_response(event: Any, relation: Any) -> _Share:
     return _one_of(lambda: Outcomes([truth, 1 - truth], [Fraction(1, k), Fraction(k - 1, k)]), by_moments)
 
 
-def _black_box(event: Any) -> _Share:
+def _zcdp(event: Any, _: Any) -> _Share:
+    return _Share(rho=_at_least_0(event.rho, "rho"), xi=_at_least_0(event.xi, "xi"))
+
+
+def _black_box(event: Any, _: Any) -> _Share:
     epsilon, delta = _at_least_0(event.epsilon, "epsilon"), _at_least_0(event.delta, "delta")
     if delta >= 1:
         return _EVERYTHING
     if not delta:
         return _one_of(lambda: ApproximateDP(epsilon), _pure(epsilon))
     return _Share(Counter([ApproximateDP(epsilon, delta)]))
+
+
+_SHARES: dict[Any, Callable[[Any, Any], _Share]] = {
+    dp_event.NoOpDpEvent: lambda *_: _NOTHING,
+    dp_event.NonPrivateDpEvent: lambda *_: _EVERYTHING,
+    dp_event.GaussianDpEvent: _gaussian,
+    DiscreteGaussianDpEvent: _discrete_gaussian,
+    dp_event.DiscreteLaplaceDpEvent: _discrete_laplace,
+    dp_event.RandomizedResponseDpEvent: _randomized_response,
+    dp_event.ZCDpEvent: _zcdp,
+}
+"""What an event of each kind adds under a neighbouring relation."""
+
+if hasattr(dp_event, "EpsilonDeltaDpEvent"):  # newer versions only
+    _SHARES[dp_event.EpsilonDeltaDpEvent] = _black_box
 
 
 def _one_of(build: Callable[[], Mechanism], otherwise: _Share, count: int = 1) -> _Share:
