@@ -55,7 +55,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli.app, list(arguments))
 
 
-def from_pmf(factor: float = 1.0, seed: int = 1) -> noise.Sampler:
+def from_pmf(factor: float = 1.0, seed: int = 1) -> opendp.Sampler:
     """A seeded sampler for tests of the audit: inversion of the probabilities, sigma multiplied by `factor`."""
     generator = np.random.default_rng(seed)
 

@@ -21,7 +21,8 @@ from exactdp.apps.cli.shell import (
     read_pair,
     show_table,
 )
-from exactdp.apps.release.audit import Audit, audit, figure_class
+from exactdp.apps.figures.style import figure_class
+from exactdp.apps.release.audit import Audit, audit
 from exactdp.apps.release.counts import read_counts
 from exactdp.apps.release.noisy_table import NoisyTable, check_outputs, chosen_allocation, release_table
 from exactdp.errors import InvalidInputError

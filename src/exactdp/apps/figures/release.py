@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactdp.apps.figures.style import EXACT, INK, LEGEND, SIMPLE, SOFT, ZCDP, dress, new_figure, save, titled
+from exactdp.apps.figures.style import ERRORS, EXACT, INK, LEGEND, SIMPLE, SOFT, ZCDP, dress, new_figure, save, titled
 from exactdp.apps.figures.theory import TWO_MECHANISMS, figure_convolution
 from exactdp.census.releases import Release
 from exactdp.census.study import Grids, Study, account_pairs
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_ALPHA, _BETA, _DELTA, _EPSILON = r"Type I error $\alpha$", r"Type II error $\beta$", r"$\delta$", r"$\varepsilon$"
+_ALPHA, _BETA, _DELTA, _EPSILON = *ERRORS, r"$\delta$", r"$\varepsilon$"
 _PROXY_ALPHAS = tuple(
     Fraction(a, 1000)
     for a in (2, 5, 10, 20, *range(30, 410, 20), *range(450, 960, 50), 970, 975, 980, 985, 990, 995, 998)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,17 +17,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Okabe and Ito's palette, which readers with any colour vision can tell apart; red-orange and orange also differ in lightness
-EXACT, ZCDP, SIMPLE, INK, SOFT = "#0072B2", "#D55E00", "#E69F00", "#333333", "#767676"
+EXACT, ZCDP, SIMPLE, INK, SOFT, GRID = "#0072B2", "#D55E00", "#E69F00", "#333333", "#767676", "#E4E4E4"
+ERRORS = r"Type I error $\alpha$", r"Type II error $\beta$"
 LEGEND: dict[str, Any] = {"frameon": False, "fontsize": 8, "labelcolor": INK, "handlelength": 1.8}
+_UNDATED = {"png": {"Software": None}, "pdf": {"CreationDate": None}}  # the metadata of each kind of file
+
+
+def figure_class(what: str = "Figures") -> type[Figure]:
+    """Matplotlib's class of figures; without matplotlib a sentence that says how to get it for `what`."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError(what, "plots") from None
+    return Figure
 
 
 def new_figure(width: float, height: float, layout: Literal["constrained"] | None = "constrained") -> Figure:
     """An empty figure, in inches, that belongs to no window and to no global state."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("Figures", "plots") from None
-    return Figure(figsize=(width, height), layout=layout, facecolor="white")
+    return figure_class()(figsize=(width, height), layout=layout, facecolor="white")
 
 
 def dress(axes: Axes, size: float = 8) -> None:
@@ -34,7 +42,7 @@ def dress(axes: Axes, size: float = 8) -> None:
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))
         spine.set(linewidth=0.6, color=SOFT)
-    axes.grid(True, color="#E4E4E4", lw=0.5)
+    axes.grid(True, color=GRID, lw=0.5)
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=size, length=2.5, width=0.6, color=SOFT, labelcolor=INK)
     for text in (axes.xaxis.label, axes.yaxis.label):
@@ -54,13 +62,18 @@ def titled(figure: Figure, title: str, *lines: str, **place: float) -> Figure:
 
 def save(figures: Iterable[tuple[str, Figure]], folder: Path) -> list[Path]:
     """Write named figures into a folder, each as PNG and as PDF; returns the paths. The same figure gives the same bytes."""
-    new_figure(1, 1)  # no folder is made where there is no matplotlib
+    figure_class()  # no folder is made where there is no matplotlib
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, figure in figures:
-        for ending, metadata in (("png", {"Software": None}), ("pdf", {"CreationDate": None})):
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=ending, dpi=200, metadata=metadata)
+        for ending in _UNDATED:
             paths.append(folder / f"{name}.{ending}")
-            write_bytes(paths[-1], buffer.getvalue())
+            write_figure(paths[-1], figure, ending)
     return paths
+
+
+def write_figure(path: str | os.PathLike[str], figure: Figure, ending: str = "png") -> None:
+    """Write a figure, all of it or nothing."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=ending, dpi=200, metadata=_UNDATED[ending])
+    write_bytes(path, buffer.getvalue())

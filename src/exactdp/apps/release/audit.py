@@ -11,7 +11,6 @@ step, so that the bounds also hold for c within that step: neither ties nor roun
 
 from __future__ import annotations
 
-import io
 import math
 import os
 from collections.abc import Callable
@@ -23,25 +22,23 @@ import numpy as np
 from scipy.special import betaincinv
 
 from exactdp.accounting.composition import Composition
+from exactdp.apps.figures.style import ERRORS, EXACT, INK, LEGEND, ZCDP, dress, new_figure, titled, write_figure
 from exactdp.brackets import Bounds
 from exactdp.doubles import Floats
-from exactdp.errors import InvalidInputError, MissingExtraError
-from exactdp.files import write_bytes
+from exactdp.errors import InvalidInputError
 from exactdp.interop.opendp import Sampler, opendp_noise, scale_for
 from exactdp.numbers import Number, rational, shown, whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 LARGEST_WORK = 10**10
 _BATCH = 1 << 18  # draws of noise at once
 _GRID = tuple(j / 4 for j in range(-4, 5))
-_OFFSET, _STEP = (
-    0.0123,
-    1e-5,
-)  # of mu: away from the symmetric places, where losses may lie; and half the width of what is skipped
-_ROUNDING = 1e-9
-_EXACT, _SEEN, _WRONG, _INK = "#0072B2", "#333333", "#D55E00", "#333333"
+_OFFSET = 0.0123  # of mu: away from the symmetric places, where losses may lie
+_STEP = 1e-5  # of mu: half the width of what is skipped
+_ROUNDING = 1e-9  # relative; far above the rounding of the few operations it covers
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ class Audit:
 
     def save_figure(self, path: str | os.PathLike[str]) -> None:
         """Write a PNG of the exact curve and of the errors that were seen, with their bands."""
-        write_bytes(path, _figure_png(self))
+        write_figure(path, _figure(self))
 
 
 def audit(
@@ -174,43 +171,28 @@ def _meet(band: Bounds, exact: Bounds) -> bool:
     return bool(band.lower <= exact.upper and exact.lower <= band.upper)
 
 
-def figure_class() -> Any:
-    """Matplotlib's class of figures; without matplotlib a sentence that says how to get it."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("Figures", "plots") from None
-    return Figure
-
-
-def _figure_png(found: Audit) -> bytes:
-    figure = figure_class()(figsize=(8.6, 4.3), layout="constrained", facecolor="white")
+def _figure(found: Audit) -> Figure:
+    figure = new_figure(8.6, 4.3)
     left, right = figure.subplots(1, 2)
     curve = found.composition.tradeoff(401)
     for axes in (left, right):
-        axes.plot(curve.alpha, curve.beta, color=_EXACT, lw=1.6, label="Exact curve")
+        axes.plot(curve.alpha, curve.beta, color=EXACT, lw=1.6, label="Exact curve")
         _draw_points(axes, found)
-        axes.set_xlabel(r"Type I error $\alpha$", fontsize=9, color=_INK)
-        axes.set_ylabel(r"Type II error $\beta$", fontsize=9, color=_INK)
-        axes.tick_params(labelsize=8, colors=_INK)
-        axes.grid(True, color="#E4E4E4", lw=0.5)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        axes.set(xlabel=ERRORS[0], ylabel=ERRORS[1])
+        dress(axes)
     left.set(xlim=(0, 1), ylim=(0, 1))
     least = 0.3 / found.draws
     right.set(xscale="log", yscale="log", xlim=(least, 1.2), ylim=(least, 1.2))
-    left.legend(frameon=False, fontsize=8, labelcolor=_INK, loc="upper right")
+    right.minorticks_off()
+    left.legend(loc="upper right", **LEGEND)
     verdict = "consistent with the exact curve" if found.is_consistent else "NOT consistent with the exact curve"
     joint = f"bands of joint confidence {float(found.confidence):g}"
-    figure.suptitle(f"{found.draws:,} releases, {joint}: {verdict}", fontsize=9.5, color=_INK)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=200, metadata={"Software": None})
-    return buffer.getvalue()
+    return titled(figure, f"{found.draws:,} releases, {joint}: {verdict}")
 
 
 def _draw_points(axes: Axes, found: Audit) -> None:
     """What was seen, with its bands; points whose band misses the exact errors in another colour."""
-    for is_fine, colour, label in ((True, _SEEN, "Seen, with bands"), (False, _WRONG, "Band misses the exact point")):
+    for is_fine, colour, label in ((True, INK, "Seen, with bands"), (False, ZCDP, "Band misses the exact point")):
         points = [p for p in found.points if p.is_consistent == is_fine]
         if not points:
             continue

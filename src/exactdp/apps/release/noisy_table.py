@@ -1,16 +1,13 @@
 """Noise for a design: OpenDP's exact discrete Gaussian on a table of counts, and a statement of what was drawn.
 
-No sampler is written here. OpenDP takes the root of sigma2 as a double and draws N_Z(0, scale^2), scale being exactly that
-double, in rational arithmetic with randomness of the operating system. A double seldom is the root of a given sigma2, so the
-noise drawn differs from the design's in the sixteenth digit, and the guarantee is stated for the noise drawn: where noise is
-discrete, a little more of it is not always a little more private.
+OpenDP draws N_Z(0, scale^2) for a double `scale`, and a double seldom is the root of a given sigma2. So the noise drawn differs
+from the design's in the sixteenth digit, and the guarantee is stated for the noise drawn: where noise is discrete, a little more
+of it is not always a little more private.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import os
 from collections import Counter
@@ -25,6 +22,7 @@ from exactdp.accounting.composition import Composition
 from exactdp.apps.release.counts import CountTable
 from exactdp.brackets import Bounds
 from exactdp.census.releases import Allocation, Release
+from exactdp.census.tables import as_csv
 from exactdp.errors import InvalidInputError, LatticeTooFineError
 from exactdp.files import write_text
 from exactdp.interop.opendp import drawn_sigma2, opendp_noise, opendp_version, scale_for
@@ -167,12 +165,8 @@ def _draw(table: CountTable, allocation: Allocation) -> list[int]:
 
 def _as_csv(table: CountTable, noisy: Sequence[int]) -> str:
     count = table.header.index("count")
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([*table.header[:count], *table.header[count + 1 :], "noisy"])
-    for row, value in zip(table.rows, noisy, strict=True):
-        writer.writerow([*row[:count], *row[count + 1 :], value])
-    return buffer.getvalue()
+    rows = ([*row[:count], *row[count + 1 :], value] for row, value in zip(table.rows, noisy, strict=True))
+    return as_csv([*table.header[:count], *table.header[count + 1 :], "noisy"], rows)
 
 
 def _noise_of(table: CountTable, allocation: Allocation) -> list[dict[str, object]]:

@@ -6,52 +6,38 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from exactdp.apps.figures.style import figure_class
 from exactdp.apps.report.content import ALPHA, LEAST_ALPHA, Content
 from exactdp.apps.report.markup import Markup
 from exactdp.apps.report.svg import inline
-from exactdp.errors import MissingExtraError
 from exactdp.numbers import log_rational
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-EXACT, ZCDP, SIMPLE, GAUSSIAN, INK, SOFT, GRID = (
-    "#0b5cad",
-    "#b4470e",
-    "#7a5c00",
-    "#3f454d",
-    "#1b1f24",
-    "#57606b",
-    "#dfe3e8",
-)
-COLOURS = {
-    EXACT: "var(--exact)",
-    ZCDP: "var(--zcdp)",
-    SIMPLE: "var(--simple)",
-    GAUSSIAN: "var(--gaussian)",
-    INK: "var(--ink)",
-    SOFT: "var(--soft)",
-    GRID: "var(--grid)",
+_HUES = {
+    "exact": "#0b5cad",
+    "zcdp": "#b4470e",
+    "simple": "#7a5c00",
+    "gaussian": "#3f454d",
+    "ink": "#1b1f24",
+    "soft": "#57606b",
+    "grid": "#dfe3e8",
 }
+EXACT, ZCDP, SIMPLE, GAUSSIAN, INK, SOFT, GRID = _HUES.values()
+COLOURS = {hue: f"var(--{name})" for name, hue in _HUES.items()}
 MOST_LEVELS = 24
 """Levels beyond which a chart by level would be unreadable; the tables have them all."""
 
 _LONGEST_LABEL = 26
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
+_RING: dict[str, Any] = {"lw": 0, "marker": "o", "mfc": "none"}
 _SERIES: dict[str, dict[str, Any]] = {
     "exact": {"color": EXACT, "lw": 2.2, "label": "Exact (certified)"},
     "zcdp": {"color": ZCDP, "lw": 1.6, "ls": (0, (6, 2.5)), "label": "zCDP, optimal"},
     "simple": {"color": SIMPLE, "lw": 1.6, "ls": (0, (1.2, 1.8)), "label": "zCDP, simple"},
-    "gaussian": {
-        "color": GAUSSIAN,
-        "lw": 0,
-        "marker": "o",
-        "ms": 4.2,
-        "mfc": "none",
-        "mew": 1.1,
-        "label": "Gaussian formula (no bound)",
-    },
+    "gaussian": {"color": GAUSSIAN, **_RING, "ms": 4.2, "mew": 1.1, "label": "Gaussian formula (no bound)"},
 }
 
 
@@ -85,14 +71,8 @@ def tradeoff_chart(content: Content) -> Markup:
     """The trade-off curve: what the best test misses at each rate of false alarms."""
     figure, axes = _figure(5.2, 4.4)
     curves = content.curves
-    axes.plot(
-        curves.other_alphas,
-        [1 - a for a in curves.other_alphas],
-        color=SOFT,
-        lw=1.2,
-        ls=(0, (4, 2, 1, 2)),
-        label="No information",
-    )
+    blind = [1 - a for a in curves.other_alphas]
+    axes.plot(curves.other_alphas, blind, color=SOFT, lw=1.2, ls=(0, (4, 2, 1, 2)), label="No information")
     axes.plot(curves.other_alphas, curves.zcdp_betas, **_SERIES["zcdp"])
     axes.plot(curves.alphas, curves.betas, **_SERIES["exact"])
     axes.plot(curves.other_alphas[2::4], curves.gaussian_betas[2::4], **_SERIES["gaussian"])
@@ -126,7 +106,7 @@ def noise_chart(content: Content) -> Markup | None:
         errors = [q.standard_error for q in level.queries]
         axes.plot([min(errors), max(errors)], [place, place], color=EXACT, lw=1.2, alpha=0.55)
         errors = sorted(set(errors))
-        axes.plot(errors, [place] * len(errors), color=EXACT, lw=0, marker="o", ms=5, mfc="none", mew=1.3)
+        axes.plot(errors, [place] * len(errors), color=EXACT, ms=5, mew=1.3, **_RING)
     _level_axis(axes, [level.level for level in levels])
     errors = [q.standard_error for level in levels for q in level.queries if q.standard_error > 0]
     if errors and max(errors) > 8 * min(errors):
@@ -167,19 +147,13 @@ def savings_chart(content: Content) -> Markup | None:
     return inline(figure, "chart-savings", title, f"Against zCDP simple and optimal: {spans}.", COLOURS, "chart broad")
 
 
-def need_matplotlib() -> None:
+def need_matplotlib() -> type[Figure]:
     """Refuse, before any work, where charts cannot be drawn."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("A report with charts", "plots") from None
+    return figure_class("A report with charts")
 
 
 def _figure(width: float, height: float) -> tuple[Figure, Axes]:
-    need_matplotlib()
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), dpi=72, layout="constrained")
+    figure = need_matplotlib()(figsize=(width, height), dpi=72, layout="constrained")
     return figure, figure.subplots()
 
 

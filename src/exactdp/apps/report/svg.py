@@ -35,15 +35,8 @@ def inline(
         element.attrib.update({k: _value(k, v, name, colours) for k, v in attributes.items()})
     labels = tag("title", title, id=f"{name}-title"), tag("desc", description, id=f"{name}-desc")
     drawing = Markup("".join(ElementTree.tostring(child, encoding="unicode") for child in root))
-    return tag(
-        "svg",
-        *labels,
-        drawing,
-        viewBox=root.attrib["viewBox"],
-        role="img",
-        aria_labelledby=f"{name}-title {name}-desc",
-        cls=cls,
-    )
+    names = f"{name}-title {name}-desc"
+    return tag("svg", *labels, drawing, viewBox=root.attrib["viewBox"], role="img", aria_labelledby=names, cls=cls)
 
 
 def _drawn(figure: Figure, name: str) -> str:
@@ -52,9 +45,8 @@ def _drawn(figure: Figure, name: str) -> str:
 
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "Glyph .* missing from font"
-        )  # the page's font shows the text, not matplotlib's
+        # the page's font shows the text, not matplotlib's
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
     return buffer.getvalue()
 
