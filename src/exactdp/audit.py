@@ -2,8 +2,4 @@
 
 from exactdp.apps.release.audit import Audit, AuditPoint, audit
 
-__all__ = [
-    "Audit",
-    "AuditPoint",
-    "audit",
-]
+__all__ = ["Audit", "AuditPoint", "audit"]

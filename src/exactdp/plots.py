@@ -8,10 +8,4 @@ from exactdp.apps.figures.release import (
     save_figures,
 )
 
-__all__ = [
-    "figure_overall",
-    "figure_profile_panels",
-    "figure_proxy",
-    "figure_tradeoff_panels",
-    "save_figures",
-]
+__all__ = ["figure_overall", "figure_profile_panels", "figure_proxy", "figure_tradeoff_panels", "save_figures"]

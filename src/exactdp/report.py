@@ -1,9 +1,5 @@
 """The path by which users know the report (apps/report)."""
 
-from exactdp.apps.report import (
-    build,
-)
+from exactdp.apps.report import build
 
-__all__ = [
-    "build",
-]
+__all__ = ["build"]

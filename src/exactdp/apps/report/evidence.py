@@ -16,65 +16,51 @@ from exactdp.apps.report.content import Content
 from exactdp.apps.report.layout import Column, Section, facts, note, paragraph, table
 from exactdp.apps.report.markup import Child, Markup, tag, text
 from exactdp.apps.report.numerals import UP, data, exact, relative_width, significant, whole
-from exactdp.apps.report.plain_words import DELTA, EPSILON, stated_epsilon
+from exactdp.apps.report.plain_words import DELTA, EPSILON, equation, stated_epsilon
 from exactdp.apps.report.sections import pair_text
 
 _ENGINE, _ANY = "engine.md", "any-composition.md"
 
 
 @dataclass(frozen=True)
-class _Proof:
-    """Which theorems a method rests on, and where they stand."""
+class _Theorem:
+    """The theorem or theorems that a method rests on, and the page of docs/theory where they stand."""
 
-    theorems: str
+    name: str
     page: str
 
 
-_PROOFS = {
-    "sieve on the lattice": _Proof("Theorems 1 to 5 and 8", _ENGINE),
-    "direct enumeration": _Proof("Theorem 13", _ANY),
-    "sum over coarse mechanisms": _Proof("Theorem 14", _ANY),
-    "smoothed Fourier sum": _Proof("Theorems 10 to 12", _ANY),
-    "Fourier sum on the line": _Proof("Theorems 10 and 12", _ANY),
+_THEOREMS = {
+    "sieve on the lattice": _Theorem("Theorems 1 to 5 and 8", _ENGINE),
+    "direct enumeration": _Theorem("Theorem 13", _ANY),
+    "sum over coarse mechanisms": _Theorem("Theorem 14", _ANY),
+    "smoothed Fourier sum": _Theorem("Theorems 10 to 12", _ANY),
+    "Fourier sum on the line": _Theorem("Theorems 10 and 12", _ANY),
 }
-_OTHER_PROOF = _Proof("the theorem named for the method", "any-composition.md")
+_OTHER_THEOREM = _Theorem("the theorem named for the method", _ANY)
 
 
 def certified(content: Content) -> Section:
     """Method, theorem, assumptions and width of every kind of number."""
-    proof = next((p for start, p in _PROOFS.items() if content.explanation.method.startswith(start)), _OTHER_PROOF)
+    method = content.explanation.method
+    theorem = next((t for start, t in _THEOREMS.items() if method.startswith(start)), _OTHER_THEOREM)
     digits = content.study.grids.digits
     arithmetic = "IEEE 754 doubles; libm and NumPy within 4 units in the last place; the code"
     pairs = f"ball arithmetic, {digits} digits; Arb encloses; the code" if digits else arithmetic
     rows: list[list[Child]] = [
-        [text(EPSILON, " and ", DELTA), _cite(proof.theorems, proof.page), pairs, _width(content, "epsilon")],
+        [text(EPSILON, " and ", DELTA), _cite(theorem.name, theorem.page), pairs, _width(content, "epsilon")],
         [
             "Worst over all pairs",
             _cite("section 9", _ENGINE),
             "every pair of directed paths was accounted for",
             "\u2013",
         ],
-        [
-            "\u03b2, power, advantage, Bayes risk",
-            _curve_proof(proof),
-            arithmetic,
-            _width(content, "beta"),
-        ],
+        ["\u03b2, power, advantage, Bayes risk", _curve_theorem(theorem), arithmetic, _width(content, "beta")],
         ["Savings", _cite("section 9", _ENGINE), text(arithmetic, "; grid of 0.01\u202f%"), "one grid step"],
-        [
-            "zCDP",
-            _cite("Theorems 1 to 3", "conversions.md"),
-            "the budget; rounded to the safe side",
-            "\u2013",
-        ],
+        ["zCDP", _cite("Theorems 1 to 3", "conversions.md"), "the budget; rounded to the safe side", "\u2013"],
         ["Gaussian formula", "none: an estimate", "continuous noise, which this is not", "no bound"],
         ["Standard errors, margins", "none: computed in doubles", "accurate to more digits than are shown", "\u2013"],
-        [
-            "Certificates",
-            _cite("Theorem C1", "certification.md"),
-            "Arb encloses; the code",
-            _digits(content),
-        ],
+        ["Certificates", _cite("Theorem C1", "certification.md"), "Arb encloses; the code", _digits(content)],
     ]
     columns = [Column("Number", numeric=False)] + [
         Column(name, numeric=False) for name in ("Guaranteed by", "Assumes", "Relative width at most")
@@ -93,9 +79,7 @@ def certified(content: Content) -> Section:
             "The account of ",
             DELTA,
             " at ",
-            EPSILON,
-            "\u202f=\u202f",
-            stated_epsilon(content),
+            equation(EPSILON, stated_epsilon(content)),
             " for the pair ",
             pair_text(content.headline.worst_pair),
             ": what was summed, and everything that can be wrong with it, relative to the sum.",
@@ -106,14 +90,14 @@ def certified(content: Content) -> Section:
     return Section("certified", "How each number was certified", text(body))
 
 
-def _curve_proof(proof: _Proof) -> Markup:
-    if proof.page == _ENGINE:
+def _curve_theorem(theorem: _Theorem) -> Markup:
+    if theorem.page == _ENGINE:
         return _cite("Theorems 6 and 9", _ENGINE)
     return text(_cite("Theorem 15", _ANY), "; ", _cite("Theorem 9", _ENGINE))
 
 
-def _cite(theorems: str, page: str) -> Markup:
-    return text(f"{theorems}, ", tag("code", page))
+def _cite(name: str, page: str) -> Markup:
+    return text(f"{name}, ", tag("code", page))
 
 
 def _width(content: Content, quantity: str) -> Markup:
@@ -170,7 +154,7 @@ def _claim(content: Content, claim: Claim) -> Markup:
     record = claim.certificate
     written = record.to_json()
     rows: list[tuple[Child, Child]] = [
-        ("Claim", text(DELTA, " at ", EPSILON, "\u202f=\u202f", exact(claim.epsilon))),
+        ("Claim", text(DELTA, " at ", equation(EPSILON, exact(claim.epsilon)))),
         ("At least", tag("code", str(record.lower))),
         ("At most", tag("code", data(record.upper, str(record.upper), f"certificate-{claim.pair[0]}-{claim.pair[1]}"))),
         ("SHA-256", tag("code", record.sha256, cls="hash")),

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 from exactdp.apps.report.content import Content
 from exactdp.apps.report.layout import Column, Section, note, paragraph, table
 from exactdp.apps.report.markup import Child, Markup, tag, text
 from exactdp.apps.report.numerals import DOWN, UP, data, exact, factor, fine, percent, significant
+from exactdp.census.savings import Saving
 from exactdp.census.summary import EpsilonRow
 
 EPSILON, DELTA = tag("i", "\u03b5"), tag("i", "\u03b4")
 
 
+def equation(symbol: Markup, value: Child) -> Markup:
+    """A symbol and its value."""
+    return text(symbol, "\u202f=\u202f", value)
+
+
+def saved(saving: Saving, key: str | None = None) -> Markup:
+    """The share of the noise variance that could be saved."""
+    return data(saving.saved, percent(saving.saved, 2, DOWN), key)
+
+
 def headline_strip(content: Content) -> Markup:
     """Four numbers, each with what it would have been without the exact accounting."""
     row, risk = content.headline, content.risk
-    at = text("at ", DELTA, "\u202f=\u202f", exact(row.delta))
+    at = text("at ", equation(DELTA, exact(row.delta)))
     cards = [
         _card(
             text("Exact ", EPSILON, " ", at),
@@ -42,10 +52,8 @@ def headline_strip(content: Content) -> Markup:
         ),
         _card(
             "Noise variance that could be saved",
-            _saved(row.saved_simple.saved, "headline-saved-simple"),
-            text(
-                "against zCDP, simple; ", _saved(row.saved_optimal.saved, "headline-saved-optimal"), " against optimal"
-            ),
+            saved(row.saved_simple, "headline-saved-simple"),
+            text("against zCDP, simple; ", saved(row.saved_optimal, "headline-saved-optimal"), " against optimal"),
         ),
     ]
     return tag("div", cards, cls="strip", role="group", aria_label="The numbers that matter")
@@ -74,9 +82,7 @@ def plain_words(content: Content) -> Section:
         paragraph(
             tag("strong", "Against the usual accounting."),
             " From the same budget, zCDP states ",
-            EPSILON,
-            "\u202f=\u202f",
-            fine(row.zcdp_optimal, 4, UP),
+            equation(EPSILON, fine(row.zcdp_optimal, 4, UP)),
             " by the optimal conversion and ",
             fine(row.zcdp_simple, 4, UP),
             " by the simple one. Both hold, and both claim a greater loss than there is. If the statement by the simple "
@@ -99,9 +105,7 @@ def _promise(content: Content) -> Markup:
         return paragraph(
             lead,
             "Whatever is read from the release afterwards, its probability changes by at most ",
-            DELTA,
-            "\u202f=\u202f",
-            exact(row.delta),
+            equation(DELTA, exact(row.delta)),
             ". The exact ",
             EPSILON,
             " at this ",
@@ -115,15 +119,11 @@ def _promise(content: Content) -> Markup:
         "Whatever is read from the release afterwards becomes at most ",
         tag("i", "e", tag("sup", "\u03b5")),
         " times as likely, with ",
-        EPSILON,
-        "\u202f=\u202f",
-        tag("b", stated_epsilon(content)),
+        equation(EPSILON, tag("b", stated_epsilon(content))),
         " (a factor of ",
         factor(content.risk.odds[1]),
         "), but for a probability of ",
-        DELTA,
-        "\u202f=\u202f",
-        exact(row.delta),
+        equation(DELTA, exact(row.delta)),
         ". That factor is a limit for the most telling output there is, not for a typical one; "
         "the power of the best test, below, says what can be done with the release as a whole.",
     )
@@ -154,9 +154,7 @@ def gaussian_note(content: Content) -> Markup:
             ", by up to a share of ",
             significant(_shortfall(worst), 2, UP),
             " of it (at ",
-            DELTA,
-            "\u202f=\u202f",
-            exact(worst.delta),
+            equation(DELTA, exact(worst.delta)),
             "). It is an estimate, not a bound: do not quote it as a guarantee.",
         ),
     )
@@ -198,11 +196,7 @@ def _risk_table(content: Content) -> Markup:
         ),
     ]
     rows = [
-        [
-            name,
-            text(tag("span", side, cls="aside"), data(value, shown, f"risk-{name}")),
-            meaning,
-        ]
+        [name, text(tag("span", side, cls="aside"), data(value, shown, f"risk-{name}")), meaning]
         for name, side, value, rounding, meaning in figures
         for shown in [factor(value) if name == "Odds multiplier" else significant(value, 4, rounding)]
     ]
@@ -214,7 +208,3 @@ def _card(label: Child, value: Child, below: Child) -> Markup:
     return tag(
         "div", tag("p", label, cls="label"), tag("p", value, cls="value"), tag("p", below, cls="below"), cls="card"
     )
-
-
-def _saved(share: Fraction, key: str) -> Markup:
-    return data(share, percent(share, 2, DOWN), key)

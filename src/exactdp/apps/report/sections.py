@@ -23,8 +23,7 @@ from exactdp.apps.report.numerals import (
     significant,
     whole,
 )
-from exactdp.apps.report.plain_words import DELTA, EPSILON
-from exactdp.census.savings import Saving
+from exactdp.apps.report.plain_words import DELTA, EPSILON, equation, saved
 from exactdp.census.summary import EpsilonRow
 from exactdp.numbers import shown
 
@@ -37,9 +36,9 @@ def guarantee(content: Content, charts: bool) -> Section:
     columns = [
         Column(DELTA),
         Column(text("Exact ", EPSILON, ", at most")),
-        Column(text("zCDP, optimal")),
-        Column(text("zCDP, simple")),
-        Column(text("Gaussian formula")),
+        Column("zCDP, optimal"),
+        Column("zCDP, simple"),
+        Column("Gaussian formula"),
         Column("The formula is", numeric=False),
         Column("Worst pair", numeric=False),
     ]
@@ -47,7 +46,7 @@ def guarantee(content: Content, charts: bool) -> Section:
         EPSILON, " over all pairs of directed paths. Exact and zCDP are rounded up; the formula is not a bound."
     )
     body: list[Child] = [
-        table(caption, columns, [_epsilon_row(content, row) for row in content.summary.epsilons], "wide"),
+        table(caption, columns, [_epsilon_row(content, row) for row in content.summary.epsilons], "wide")
     ]
     if charts:
         pair = [
@@ -123,9 +122,7 @@ def _worst_pair(content: Content) -> Markup:
             "The release promises what the worst of all ",
             whole(len(release.pairs)),
             " pairs promises. At ",
-            DELTA,
-            "\u202f=\u202f",
-            exact(row.delta),
+            equation(DELTA, exact(row.delta)),
             " the pair ",
             pair_text(row.worst_pair),
             " ",
@@ -211,11 +208,7 @@ def release_facts(content: Content) -> Section:
         ]
         for level in content.noise
     ]
-    body = [
-        facts(rows),
-        table("The budget by level of the full path", columns, levels, "slim"),
-        _paths(content),
-    ]
+    body = [facts(rows), table("The budget by level of the full path", columns, levels, "slim"), _paths(content)]
     return Section("release", "What was released", text(body))
 
 
@@ -293,11 +286,10 @@ def _breakable(name: str) -> Markup:
 def savings(content: Content, charts: bool) -> Section:
     """What could be saved: overall at every delta, and by level at one."""
     overall = [
-        [exact(row.delta), _saved(row.saved_simple), _saved(row.saved_optimal)] for row in content.summary.epsilons
+        [exact(row.delta), saved(row.saved_simple), saved(row.saved_optimal)] for row in content.summary.epsilons
     ]
     levels = [
-        [row.level, exact(row.rho), _saved(row.saved_simple), _saved(row.saved_optimal)]
-        for row in content.summary.levels
+        [row.level, exact(row.rho), saved(row.saved_simple), saved(row.saved_optimal)] for row in content.summary.levels
     ]
     against = [Column("against zCDP, simple"), Column("against zCDP, optimal")]
     chart = savings_chart(content) if charts else None
@@ -310,9 +302,7 @@ def savings(content: Content, charts: bool) -> Section:
         table("The whole release", [Column(DELTA), *against], overall, "slim"),
         paragraph(
             "Each level of the full path accounted for on its own, at ",
-            DELTA,
-            "\u202f=\u202f",
-            exact(content.summary.levels[0].delta),
+            equation(DELTA, exact(content.summary.levels[0].delta)),
             ". These figures do not add up to the one of the whole, which is the one that counts for the release.",
         ),
         figure(chart, "Noise variance that each level on its own could save."),
@@ -321,10 +311,6 @@ def savings(content: Content, charts: bool) -> Section:
         ),
     ]
     return Section("savings", "Noise that could be saved", text(body))
-
-
-def _saved(saving: Saving) -> Markup:
-    return data(saving.saved, percent(saving.saved, 2, DOWN))
 
 
 def proxy(content: Content) -> Section:
@@ -361,7 +347,7 @@ def proxy(content: Content) -> Section:
             tag("b", data(worst, significant(worst, 2, UP), "proxy-worst")),
             ". The final statement should still come from all pairs, as above.",
         )
-    caption = text("The proxy and the whole; the last column is relative")
+    caption = "The proxy and the whole; the last column is relative"
     return Section("proxy", "One pair as a proxy", text(lead, table(caption, columns, rows, "slim")))
 
 
