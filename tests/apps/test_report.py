@@ -9,17 +9,15 @@ import json
 import math
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from fractions import Fraction
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from report_pages import DESIGN, Reader, studied
 from typer.testing import CliRunner, Result
 
 import exactdp
@@ -32,29 +30,9 @@ from exactdp.apps.report.content import Content, gather
 from exactdp.apps.report.page import POLICY, render, stylesheet
 from exactdp.census.budget_files import parse_budget
 from exactdp.census.study import Study
-from exactdp.census.summary import Summary, summarize
-from exactdp.census.workers import Serial
+from exactdp.census.summary import Summary
 from exactdp.guarantees.risk import risk_of
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
-
-DESIGN = b"""
-title = "My <script>alert(1)</script> & \\"survey\\" $x^2$"
-source = "</title></style><img src=x onerror=alert(1)>"
-[levels."<b>Nation</b>"]
-"age * 'sex' \\" onmouseover=\\"x" = "1/2"
-"$\\\\frac$" = 0.25
-[levels.Region]
-"</td></table><script>alert(2)</script>" = 0.5
-[bypassed]
-1 = []
-2 = ["Region"]
-"""
-VOID = {"br", "col", "hr", "link", "meta", "wbr", "img", "input"}
-
-
-def studied(content: bytes, name: str, deltas: list[str], alphas: list[str]) -> tuple[Study, Summary]:
-    study = parse_budget(content, name).account(deltas=deltas, alphas=alphas)
-    return study, summarize(study, Serial(), study.grids.deltas[-1])
 
 
 @pytest.fixture(scope="module")
@@ -70,56 +48,6 @@ def content(both: tuple[Study, Summary]) -> Content:
 @pytest.fixture(scope="module")
 def page(content: Content) -> str:
     return render(content)
-
-
-class Reader(HTMLParser):
-    """Checks that elements are nested, and keeps what tests ask for."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.numbers: dict[str, tuple[str, str]] = {}
-        self.scripts: list[tuple[dict[str, str | None], str]] = []
-        self.words: list[str] = []
-        self._number: str | None = None
-        self.feed(text)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        assert len(found) == len(attrs), f"an attribute twice in {tag}"
-        self.tags.append((tag, found))
-        if tag not in VOID:
-            self.open.append(tag)
-        if tag == "data" and found.get("data-key"):
-            self._number = found["data-key"]
-            self.numbers[str(self._number)] = (str(found["value"]), "")
-        if tag == "script":
-            self.scripts.append((found, ""))
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open
-        assert self.open.pop() == tag
-        if tag == "data":
-            self._number = None
-
-    def handle_data(self, data: str) -> None:
-        if self._number is not None:
-            value, shown = self.numbers[self._number]
-            self.numbers[self._number] = (value, shown + data)
-        if self.open and self.open[-1] == "script":
-            attributes, text = self.scripts[-1]
-            self.scripts[-1] = (attributes, text + data)
-        elif self.open and self.open[-1] != "style":
-            self.words.append(data)
-
-    def attributes(self, name: str) -> list[str]:
-        return [str(found[name]) for _, found in self.tags if name in found]
 
 
 @pytest.fixture(scope="module")
@@ -430,74 +358,3 @@ def test_census_writes_a_report_too(budget: str, tmp_path: Path) -> None:
     found = Reader(path.read_text())
     wanted = json.loads(result.stdout)["epsilons"][0]["epsilon"][1]
     assert float(found.numbers["headline-epsilon"][0]) == wanted
-
-
-def chromium() -> str | None:
-    named = os.environ.get("CHROMIUM")
-    return named or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
-    program = chromium()
-    if program is None:
-        pytest.skip("Chromium was not found: install Debian's package chromium, or set CHROMIUM to its path")
-    with sync_api.sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-        flags += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-        found = playwright.chromium.launch(executable_path=program, args=flags)
-        yield found
-        found.close()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 1280, 390])
-def test_in_chromium_it_is_quiet_and_fits(browser: Any, page: str, tmp_path: Path, width: int, scheme: str) -> None:
-    file = tmp_path / "r.html"
-    file.write_text(page, encoding="utf-8")
-    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    tab = context.new_page()
-    said: list[str] = []
-    asked: list[str] = []
-    tab.on("console", lambda message: said.append(message.text))
-    tab.on("pageerror", lambda error: said.append(str(error)))
-    tab.on("request", lambda request: asked.append(request.url))
-    tab.goto(file.as_uri())
-    assert tab.evaluate("document.documentElement.scrollWidth") <= width
-    ground = tab.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert ground == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 23, 27)")
-    assert said == []
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
-    assert tab.locator("svg.chart").count() == 4
-    context.close()
-
-
-def test_in_chromium_a_certificate_can_be_saved_and_verified(browser: Any, page: str, tmp_path: Path) -> None:
-    file = tmp_path / "r.html"
-    file.write_text(page, encoding="utf-8")
-    context = browser.new_context(accept_downloads=True, offline=True)
-    tab = context.new_page()
-    tab.goto(file.as_uri())
-    with tab.expect_download() as started:
-        tab.locator("a.download").first.click()
-    target = tmp_path / started.value.suggested_filename
-    started.value.save_as(target)
-    assert run("verify", str(target)).stdout.startswith("Holds")
-    assert target.name.startswith("survey-pair-")
-    tab.keyboard.press("Tab")
-    context.close()
-
-
-def test_in_chromium_it_prints_on_a4(browser: Any, page: str, tmp_path: Path) -> None:
-    file = tmp_path / "r.html"
-    file.write_text(page, encoding="utf-8")
-    context = browser.new_context(color_scheme="dark")
-    tab = context.new_page()
-    tab.goto(file.as_uri())
-    tab.emulate_media(media="print")
-    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert not tab.locator(".skip").is_visible()
-    sheets = tab.pdf(prefer_css_page_size=True)
-    assert re.search(rb"/MediaBox \[0 0 59[45][.\d]* 84[12][.\d]*\]", sheets)
-    context.close()
