@@ -16,7 +16,7 @@ from exactdp.apps.report.content import Content
 from exactdp.apps.report.layout import Column, Section, facts, note, paragraph, table
 from exactdp.apps.report.markup import Child, Markup, tag, text
 from exactdp.apps.report.numerals import UP, data, exact, relative_width, significant, whole
-from exactdp.apps.report.plain_words import DELTA, EPSILON, equation, stated_epsilon
+from exactdp.apps.report.plain_words import EPSILON, equation, stated_epsilon, words
 from exactdp.apps.report.sections import pair_text
 
 _ENGINE, _ANY = "engine.md", "any-composition.md"
@@ -48,7 +48,7 @@ def certified(content: Content) -> Section:
     arithmetic = "IEEE 754 doubles; libm and NumPy within 4 units in the last place; the code"
     pairs = f"ball arithmetic, {digits} digits; Arb encloses; the code" if digits else arithmetic
     rows: list[list[Child]] = [
-        [text(EPSILON, " and ", DELTA), _cite(theorem.name, theorem.page), pairs, _width(content, "epsilon")],
+        [words("{epsilon} and {delta}"), _cite(theorem.name, theorem.page), pairs, _width(content, "epsilon")],
         [
             "Worst over all pairs",
             _cite("section 9", _ENGINE),
@@ -76,13 +76,12 @@ def certified(content: Content) -> Section:
         table("What each number rests on", columns, rows, "wordy"),
         tag("h3", "The headline in detail"),
         paragraph(
-            "The account of ",
-            DELTA,
-            " at ",
-            equation(EPSILON, stated_epsilon(content)),
-            " for the pair ",
-            pair_text(content.headline.worst_pair),
-            ": what was summed, and everything that can be wrong with it, relative to the sum.",
+            words(
+                "The account of {delta} at {stated} for the pair {pair}: what was summed, and everything that can be "
+                "wrong with it, relative to the sum.",
+                stated=equation(EPSILON, stated_epsilon(content)),
+                pair=pair_text(content.headline.worst_pair),
+            )
         ),
         facts(content.explanation.items(), "facts compact"),
         paragraph(tag("strong", "Made with"), " ", versions, "."),
@@ -154,7 +153,7 @@ def _claim(content: Content, claim: Claim) -> Markup:
     record = claim.certificate
     written = record.to_json()
     rows: list[tuple[Child, Child]] = [
-        ("Claim", text(DELTA, " at ", equation(EPSILON, exact(claim.epsilon)))),
+        ("Claim", words("{delta} at {stated}", stated=equation(EPSILON, exact(claim.epsilon)))),
         ("At least", tag("code", str(record.lower))),
         ("At most", tag("code", data(record.upper, str(record.upper), f"certificate-{claim.pair[0]}-{claim.pair[1]}"))),
         ("SHA-256", tag("code", record.sha256, cls="hash")),

@@ -14,6 +14,16 @@ from exactdp.census.summary import EpsilonRow
 EPSILON, DELTA = tag("i", "\u03b5"), tag("i", "\u03b4")
 
 
+def words(template: str, **parts: Child) -> Markup:
+    """A text with its {parts} set in, {epsilon} and {delta} being the symbols; whatever is no markup is escaped.
+
+    >>> words("{epsilon} < {name}", name="{<}")
+    '<i>\u03b5</i> &lt; {&lt;}'
+    """
+    known: dict[str, Child] = {"epsilon": EPSILON, "delta": DELTA, **parts}
+    return Markup(text(template).format(**{name: text(part) for name, part in known.items()}))
+
+
 def equation(symbol: Markup, value: Child) -> Markup:
     """A symbol and its value."""
     return text(symbol, "\u202f=\u202f", value)
@@ -27,17 +37,14 @@ def saved(saving: Saving, key: str | None = None) -> Markup:
 def headline_strip(content: Content) -> Markup:
     """Four numbers, each with what it would have been without the exact accounting."""
     row, risk = content.headline, content.risk
-    at = text("at ", equation(DELTA, exact(row.delta)))
     cards = [
         _card(
-            text("Exact ", EPSILON, " ", at),
+            words("Exact {epsilon} at {given}", given=equation(DELTA, exact(row.delta))),
             data(row.epsilon[1], stated_epsilon(content), "headline-epsilon"),
-            text(
-                "zCDP states ",
-                data(row.zcdp_optimal, fine(row.zcdp_optimal, 4, UP), "headline-zcdp-optimal"),
-                " (optimal) or ",
-                data(row.zcdp_simple, fine(row.zcdp_simple, 4, UP), "headline-zcdp-simple"),
-                " (simple)",
+            words(
+                "zCDP states {optimal} (optimal) or {simple} (simple)",
+                optimal=data(row.zcdp_optimal, fine(row.zcdp_optimal, 4, UP), "headline-zcdp-optimal"),
+                simple=data(row.zcdp_simple, fine(row.zcdp_simple, 4, UP), "headline-zcdp-simple"),
             ),
         ),
         _card(
@@ -71,26 +78,28 @@ def plain_words(content: Content) -> Section:
         _promise(content),
         paragraph(
             tag("strong", "What an attacker can do."),
-            " Think of someone who knows everything except which of two records was used, and who runs the best test there is. ",
-            "If a false alarm is accepted in 5\u202f% of cases, the test finds the record in at most ",
-            tag("b", percent(risk.power[1], 1, UP)),
-            " of cases; a release that reveals nothing would leave 5\u202f%, one without protection 100\u202f%. ",
-            "Someone for whom both records were equally likely beforehand still decides wrongly in at least ",
-            tag("b", percent(risk.bayes_risk[0], 1, DOWN)),
-            " of cases.",
+            words(
+                " Think of someone who knows everything except which of two records was used, and who runs the best "
+                "test there is. If a false alarm is accepted in 5\u202f% of cases, the test finds the record in at "
+                "most {power} of cases; a release that reveals nothing would leave 5\u202f%, one without protection "
+                "100\u202f%. Someone for whom both records were equally likely beforehand still decides wrongly in at "
+                "least {error} of cases.",
+                power=tag("b", percent(risk.power[1], 1, UP)),
+                error=tag("b", percent(risk.bayes_risk[0], 1, DOWN)),
+            ),
         ),
         paragraph(
             tag("strong", "Against the usual accounting."),
-            " From the same budget, zCDP states ",
-            equation(EPSILON, fine(row.zcdp_optimal, 4, UP)),
-            " by the optimal conversion and ",
-            fine(row.zcdp_simple, 4, UP),
-            " by the simple one. Both hold, and both claim a greater loss than there is. If the statement by the simple "
-            "conversion is what was promised, every noise variance could be ",
-            tag("b", percent(row.saved_simple.saved, 2, DOWN)),
-            " smaller and the promise would still hold; against the optimal conversion it is ",
-            percent(row.saved_optimal.saved, 2, DOWN),
-            ".",
+            words(
+                " From the same budget, zCDP states {stated} by the optimal conversion and {simple} by the simple "
+                "one. Both hold, and both claim a greater loss than there is. If the statement by the simple "
+                "conversion is what was promised, every noise variance could be {saved} smaller and the promise would "
+                "still hold; against the optimal conversion it is {saved_optimal}.",
+                stated=equation(EPSILON, fine(row.zcdp_optimal, 4, UP)),
+                simple=fine(row.zcdp_simple, 4, UP),
+                saved=tag("b", percent(row.saved_simple.saved, 2, DOWN)),
+                saved_optimal=percent(row.saved_optimal.saved, 2, DOWN),
+            ),
         ),
         gaussian_note(content),
         _risk_table(content),
@@ -99,33 +108,30 @@ def plain_words(content: Content) -> Section:
 
 
 def _promise(content: Content) -> Markup:
-    row = content.headline
+    given = equation(DELTA, exact(content.headline.delta))
     lead: list[Child] = [tag("strong", "What is promised."), " Replace one record by any other. "]
     if content.stated <= 0:
         return paragraph(
             lead,
-            "Whatever is read from the release afterwards, its probability changes by at most ",
-            equation(DELTA, exact(row.delta)),
-            ". The exact ",
-            EPSILON,
-            " at this ",
-            DELTA,
-            " is not above zero, so no factor is needed. A smaller ",
-            DELTA,
-            " says more about this release.",
+            words(
+                "Whatever is read from the release afterwards, its probability changes by at most {given}. The exact "
+                "{epsilon} at this {delta} is not above zero, so no factor is needed. A smaller {delta} says more "
+                "about this release.",
+                given=given,
+            ),
         )
     return paragraph(
         lead,
-        "Whatever is read from the release afterwards becomes at most ",
-        tag("i", "e", tag("sup", "\u03b5")),
-        " times as likely, with ",
-        equation(EPSILON, tag("b", stated_epsilon(content))),
-        " (a factor of ",
-        factor(content.risk.odds[1]),
-        "), but for a probability of ",
-        equation(DELTA, exact(row.delta)),
-        ". That factor is a limit for the most telling output there is, not for a typical one; "
-        "the power of the best test, below, says what can be done with the release as a whole.",
+        words(
+            "Whatever is read from the release afterwards becomes at most {power} times as likely, with {stated} (a "
+            "factor of {factor}), but for a probability of {given}. That factor is a limit for the most telling "
+            "output there is, not for a typical one; the power of the best test, below, says what can be done with "
+            "the release as a whole.",
+            power=tag("i", "e", tag("sup", "\u03b5")),
+            stated=equation(EPSILON, tag("b", stated_epsilon(content))),
+            factor=factor(content.risk.odds[1]),
+            given=given,
+        ),
     )
 
 
@@ -133,31 +139,22 @@ def gaussian_note(content: Content) -> Markup:
     """Whether the Gaussian formula errs on the unsafe side anywhere in the table."""
     rows, alarms = content.summary.epsilons, content.alarms
     if not alarms:
-        return note(
-            "calm",
-            "The Gaussian formula",
-            paragraph(
-                "The formula for continuous noise of the same budget is not below the exact value at any ",
-                DELTA,
-                " of this report. It is still an estimate without a proof: quote the exact value.",
-            ),
+        calm = words(
+            "The formula for continuous noise of the same budget is not below the exact value at any {delta} of this "
+            "report. It is still an estimate without a proof: quote the exact value."
         )
+        return note("calm", "The Gaussian formula", paragraph(calm))
     worst = max(alarms, key=_shortfall)
-    return note(
-        "alarm",
-        "Alarm: the Gaussian formula understates the loss",
-        paragraph(
-            f"At {len(alarms)} of {len(rows)} values of ",
-            DELTA,
-            " the formula for continuous noise of the same budget is proved to be below the exact ",
-            EPSILON,
-            ", by up to a share of ",
-            significant(_shortfall(worst), 2, UP),
-            " of it (at ",
-            equation(DELTA, exact(worst.delta)),
-            "). It is an estimate, not a bound: do not quote it as a guarantee.",
-        ),
+    alarm = words(
+        "At {count} of {all} values of {delta} the formula for continuous noise of the same budget is proved to be "
+        "below the exact {epsilon}, by up to a share of {share} of it (at {worst}). It is an estimate, not a bound: "
+        "do not quote it as a guarantee.",
+        count=len(alarms),
+        all=len(rows),
+        share=significant(_shortfall(worst), 2, UP),
+        worst=equation(DELTA, exact(worst.delta)),
     )
+    return note("alarm", "Alarm: the Gaussian formula understates the loss", paragraph(alarm))
 
 
 def _shortfall(row: EpsilonRow) -> float:

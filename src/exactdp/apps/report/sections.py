@@ -23,7 +23,7 @@ from exactdp.apps.report.numerals import (
     significant,
     whole,
 )
-from exactdp.apps.report.plain_words import DELTA, EPSILON, equation, saved
+from exactdp.apps.report.plain_words import DELTA, EPSILON, equation, saved, words
 from exactdp.census.summary import EpsilonRow
 from exactdp.numbers import shown
 
@@ -35,7 +35,7 @@ def guarantee(content: Content, charts: bool) -> Section:
     """epsilon at every delta beside the others, the curves, the worst pair, the best test."""
     columns = [
         Column(DELTA),
-        Column(text("Exact ", EPSILON, ", at most")),
+        Column(words("Exact {epsilon}, at most")),
         Column("zCDP, optimal"),
         Column("zCDP, simple"),
         Column("Gaussian formula"),
@@ -52,11 +52,9 @@ def guarantee(content: Content, charts: bool) -> Section:
         pair = [
             figure(
                 profile_chart(content),
-                text(
-                    DELTA,
-                    " as a function of ",
-                    EPSILON,
-                    ". The dot is the headline; the exact curve is drawn by its upper bound.",
+                words(
+                    "{delta} as a function of {epsilon}. The dot is the headline; the exact curve is drawn by its "
+                    "upper bound."
                 ),
             ),
             figure(
@@ -96,51 +94,33 @@ def pair_text(pair: tuple[int, int]) -> Markup:
 def _worst_pair(content: Content) -> Markup:
     row, release = content.headline, content.release
     if len(release.pairs) == 1:
-        number = release.full_path
-        return text(
-            tag("h3", "The worst pair"),
-            paragraph(
-                "This release has one directed path, so there is one pair: the path with itself, ",
-                pair_text((number, number)),
-                ". It has ",
-                *_mechanisms(content),
-                ".",
-            ),
+        only = words(
+            "This release has one directed path, so there is one pair: the path with itself, {pair}. It has {mechanisms}.",
+            pair=pair_text((release.full_path, release.full_path)),
+            mechanisms=_mechanisms(content),
         )
-    told = (
-        text("is worst")
-        if row.tied == 1
-        else text(f"is one of {row.tied} pairs that bounds of 13 digits cannot tell apart")
-    )
+        return text(tag("h3", "The worst pair"), paragraph(only))
+    told = "is worst" if row.tied == 1 else f"is one of {row.tied} pairs that bounds of 13 digits cannot tell apart"
     paths = [
         (f"Path {number}", _bypassed(release.allocations[number].bypassed)) for number in dict.fromkeys(row.worst_pair)
     ]
-    return text(
-        tag("h3", "The worst pair"),
-        paragraph(
-            "A record that moves from one directed path to another is protected by both. "
-            "The release promises what the worst of all ",
-            whole(len(release.pairs)),
-            " pairs promises. At ",
-            equation(DELTA, exact(row.delta)),
-            " the pair ",
-            pair_text(row.worst_pair),
-            " ",
-            told,
-            ". It has ",
-            *_mechanisms(content),
-            ". Which pair is worst depends on ",
-            DELTA,
-            ", as the table shows.",
-        ),
-        facts(paths),
+    all_pairs = words(
+        "A record that moves from one directed path to another is protected by both. The release promises what the "
+        "worst of all {count} pairs promises. At {given} the pair {pair} {told}. It has {mechanisms}. Which pair is "
+        "worst depends on {delta}, as the table shows.",
+        count=whole(len(release.pairs)),
+        given=equation(DELTA, exact(row.delta)),
+        pair=pair_text(row.worst_pair),
+        told=told,
+        mechanisms=_mechanisms(content),
     )
+    return text(tag("h3", "The worst pair"), paragraph(all_pairs), facts(paths))
 
 
-def _mechanisms(content: Content) -> tuple[Child, ...]:
+def _mechanisms(content: Content) -> str:
     found = content.explanation
     noises = "one amount of noise" if found.groups == 1 else f"{whole(found.groups)} different amounts of noise"
-    return whole(found.mechanisms), " noisy counts with ", noises
+    return f"{whole(found.mechanisms)} noisy counts with {noises}"
 
 
 def _bypassed(levels: tuple[str, ...]) -> str:
@@ -301,9 +281,11 @@ def savings(content: Content, charts: bool) -> Section:
         ),
         table("The whole release", [Column(DELTA), *against], overall, "slim"),
         paragraph(
-            "Each level of the full path accounted for on its own, at ",
-            equation(DELTA, exact(content.summary.levels[0].delta)),
-            ". These figures do not add up to the one of the whole, which is the one that counts for the release.",
+            words(
+                "Each level of the full path accounted for on its own, at {given}. These figures do not add up to the "
+                "one of the whole, which is the one that counts for the release.",
+                given=equation(DELTA, exact(content.summary.levels[0].delta)),
+            )
         ),
         figure(chart, "Noise variance that each level on its own could save."),
         table(
@@ -339,13 +321,13 @@ def proxy(content: Content) -> Section:
         )
     else:
         lead = paragraph(
-            "The full path paired with itself, ",
-            pair,
-            ", is quick to account for and can stand in for all pairs while a design is tuned. Here it understates the overall ",
-            EPSILON,
-            " by a share of at most ",
-            tag("b", data(worst, significant(worst, 2, UP), "proxy-worst")),
-            ". The final statement should still come from all pairs, as above.",
+            words(
+                "The full path paired with itself, {pair}, is quick to account for and can stand in for all pairs "
+                "while a design is tuned. Here it understates the overall {epsilon} by a share of at most {worst}. "
+                "The final statement should still come from all pairs, as above.",
+                pair=pair,
+                worst=tag("b", data(worst, significant(worst, 2, UP), "proxy-worst")),
+            )
         )
     caption = "The proxy and the whole; the last column is relative"
     return Section("proxy", "One pair as a proxy", text(lead, table(caption, columns, rows, "slim")))
