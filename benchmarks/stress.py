@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 import exactdp
-from exactdp.accounting.directions import Anyhow
+from exactdp.accounting.directions import BothDirections
 from exactdp.engine.effort import Effort
 from exactdp.engine.line.total_loss import Part, TotalLoss
 from exactdp.mechanisms.mechanism import Mechanism
@@ -140,7 +140,7 @@ def answer(number: int, sieve: bool) -> Result:
         seconds = time.perf_counter() - start
         account = composition.explain(epsilon)
     else:
-        anyhow = Anyhow(total_of(mechanisms), Effort())
+        anyhow = BothDirections(total_of(mechanisms), Effort())
         anyhow.point([epsilon])
         seconds = time.perf_counter() - start
         account = anyhow.explain(epsilon)

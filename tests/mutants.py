@@ -40,7 +40,6 @@ TESTS = {
             "engine/sieve/fixed_point",
             "engine/line/enumeration",
             "engine/line/conditioning",
-            "accounting/direction",
             "accounting/directions",
             "accounting/tradeoff_dual",
         )
@@ -302,7 +301,7 @@ MUTANTS = [
     ),
     (
         "infinite loss left out",
-        "accounting/direction.py",
+        "accounting/directions.py",
         "_plus(_times(finite.delta, kept), lost)",
         "_times(finite.delta, kept)",
     ),
@@ -315,8 +314,8 @@ MUTANTS = [
     (
         "epsilon of one direction only",
         "accounting/directions.py",
-        "ends = [d.epsilon(delta) for d in self._directions]",
-        "ends = [self._directions[0].epsilon(delta)]",
+        "[d.epsilon(delta) for d in self._directions]",
+        "[self._directions[0].epsilon(delta)]",
     ),
     ("beta from too few chords", "accounting/tradeoff_dual.py", "return max(ends)", "return min(ends)"),
     (

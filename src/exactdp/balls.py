@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
+from typing import TypeVar
 
 from flint import arb, ctx, fmpq
+
+from exactdp.errors import AccuracyError
 
 _LOCK = threading.RLock()
 
 BITS = 192
 """Working precision of the constants of a loss: units, anchors, moments."""
+
+SPARE = 6
+"""Working digits beyond those promised, and the fewest by which they are raised."""
+
+ATTEMPTS = 12
+"""How often working digits are raised before a question is given up."""
+
+_Found = TypeVar("_Found")
+_Digits = TypeVar("_Digits", int, float)
 
 
 @contextmanager
@@ -59,9 +71,6 @@ def around_zero(size: arb) -> arb:
     return (-size).union(size)
 
 
-_SPARE = 6  # working digits beyond those promised
-
-
 def bits_of(digits: int) -> int:
     """Working precision for so many decimal digits."""
     return math.ceil(digits * math.log2(10)) + 64
@@ -69,8 +78,8 @@ def bits_of(digits: int) -> int:
 
 def decimals(value: arb, digits: int) -> tuple[Decimal, Decimal]:
     """The ends of a positive ball as decimals of a few more digits than promised, rounded outward, whatever the exponent."""
-    with precision(bits_of(digits + 2 * _SPARE)):
-        middle, radius, exponent = (int(part) for part in value.mid_rad_10exp(digits + _SPARE))
+    with precision(bits_of(digits + 2 * SPARE)):
+        middle, radius, exponent = (int(part) for part in value.mid_rad_10exp(digits + SPARE))
     return Decimal(f"{middle - radius}E{exponent}"), Decimal(f"{middle + radius}E{exponent}")
 
 
@@ -80,3 +89,24 @@ def ends_of(value: arb) -> tuple[float, float]:
         low, high = float(value.lower()), float(value.upper())
         exact = bool(value == arb(low))
     return (low, low) if exact else (math.nextafter(low, -math.inf), math.nextafter(high, math.inf))
+
+
+def correct_digits(value: arb) -> int:
+    """Correct decimal digits of a ball, rounded down (0 unless it is positive)."""
+    return max(0, math.floor(int(value.rel_accuracy_bits()) / math.log2(10))) if value > 0 else 0
+
+
+def raised(
+    attempt: Callable[[_Digits], tuple[_Found | None, int]], digits: int, start: _Digits, attempts: int = ATTEMPTS
+) -> _Found:
+    """What `attempt` finds with more and more working digits, from `start` on, until it proves the promised `digits`.
+
+    An attempt gives None where it does not, and by how many working digits the next one goes higher.
+    """
+    working = start
+    for _ in range(attempts):
+        found, missing = attempt(working)
+        if found is not None:
+            return found
+        working += missing
+    raise AccuracyError(f"{digits} digits were not reached in {attempts} attempts. Ask for fewer digits.")

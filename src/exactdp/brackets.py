@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -10,12 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from flint import arb
 
-from exactdp.balls import precision
-from exactdp.doubles import Bools, Floats
+from exactdp.balls import ball, precision
+from exactdp.doubles import EXP_SLACK, LOG_SLACK, Bools, Floats
 from exactdp.notebooks import repr_html
-
-_SLACK = 2.0**-48  # 32 units of rounding: two calls of exp and three products lose less than 20
-_LOG_SLACK = 2.0**-49  # 16 units: a call of log (8 of its result) and a sum lose less than 10
 
 
 @dataclass(frozen=True)
@@ -32,14 +30,14 @@ class Bracket:
     def lower_floats(self) -> Floats:
         """The lower bound as doubles, rounded down, never below 0."""
         half = np.exp(0.5 * self.log_scale)
-        result: Floats = np.maximum(np.nextafter(self.lower * half * half * (1 - _SLACK), -np.inf), 0.0)
+        result: Floats = np.maximum(np.nextafter(self.lower * half * half * (1 - EXP_SLACK), -np.inf), 0.0)
         return result
 
     def upper_floats(self) -> Floats:
         """The upper bound as doubles, rounded up: at least the smallest positive double, unless the number is known to be 0."""
         half = np.exp(0.5 * self.log_scale)
         with np.errstate(over="ignore"):
-            rounded = np.nextafter(self.upper * half * half * (1 + _SLACK), np.inf)
+            rounded = np.nextafter(self.upper * half * half * (1 + EXP_SLACK), np.inf)
         result: Floats = np.where(self.upper == 0, 0.0, rounded)
         return result
 
@@ -47,14 +45,14 @@ class Bracket:
         """A lower bound of the logarithm (-inf where the lower bound is 0)."""
         with np.errstate(divide="ignore"):
             log = np.log(self.lower)
-        result: Floats = self.log_scale + log - _LOG_SLACK * (np.abs(self.log_scale) + 1 + _finite(log))
+        result: Floats = self.log_scale + log - LOG_SLACK * (np.abs(self.log_scale) + 1 + _finite(log))
         return result
 
     def log_upper(self) -> Floats:
         """An upper bound of the logarithm (-inf where the number is known to be 0)."""
         with np.errstate(divide="ignore"):
             log = np.log(self.upper)
-        result: Floats = self.log_scale + log + _LOG_SLACK * (np.abs(self.log_scale) + 1 + _finite(log))
+        result: Floats = self.log_scale + log + LOG_SLACK * (np.abs(self.log_scale) + 1 + _finite(log))
         return result
 
     def rows(self) -> tuple[Floats, Floats, Floats]:
@@ -68,8 +66,8 @@ class Bracket:
 
     def one_minus(self) -> Bracket:
         """1 - x for x known to lie in [0, 1]."""
-        lower = np.clip((1 - self.upper_floats()) * (1 - _SLACK), 0.0, 1.0)
-        upper = np.clip((1 - self.lower_floats()) * (1 + _SLACK), np.finfo(float).tiny, 1.0)
+        lower = np.clip((1 - self.upper_floats()) * (1 - EXP_SLACK), 0.0, 1.0)
+        upper = np.clip((1 - self.lower_floats()) * (1 + EXP_SLACK), np.finfo(float).tiny, 1.0)
         return Bracket(np.zeros_like(lower), lower, upper)
 
 
@@ -104,6 +102,21 @@ class Point:
         """log_scale, lower and upper of delta and of 1 - delta, and the density."""
         return (*self.delta.rows(), *self.rest.rows(), self.log_density)
 
+    def is_wide(self, width: float) -> Bools:
+        """Where the bounds of delta or of 1 - delta are further apart than `width`, relative to the upper one."""
+        result: Bools = self.delta.is_wide(width) | self.rest.is_wide(width)
+        return result
+
+
+PointAt = Callable[[list[Fraction]], Point]
+"""A profile: certified points at given epsilons."""
+
+
+def overwrite(found: Bracket | Point, places: list[int], better: Bracket | Point) -> None:
+    """Put the values of `better` into the given places of `found`."""
+    for new, old in zip(better.rows(), found.rows(), strict=True):
+        old[places] = new
+
 
 class Bounds(NamedTuple):
     """A certified pair: lower <= exact <= upper. Floats or arrays, or decimals where digits were asked for."""
@@ -115,17 +128,25 @@ class Bounds(NamedTuple):
         return repr_html(self)
 
 
-def mirrored(point: Point, epsilons: list[Fraction]) -> Point:
-    """The point at |epsilon| turned into the point at epsilon where epsilon is negative."""
+def mirrored_ball(delta: arb, epsilon: Fraction) -> arb:
+    """delta at |epsilon| turned into delta at epsilon, at the current precision: the mirror in balls.
+
+    delta(-e) = 1 - e^{-e} + e^{-e} delta(e), for a loss that is the same in both directions, or the worse of both.
+    """
+    return delta if epsilon >= 0 else -ball(epsilon).expm1() + ball(epsilon).exp() * delta
+
+
+def mirrored_brackets(point: Point, epsilons: list[Fraction]) -> Point:
+    """The point at |epsilon| turned into the point at epsilon where epsilon is negative: the same mirror in brackets."""
     if all(e.numerator >= 0 for e in epsilons):
         return point
     negative = np.array([e < 0 for e in epsilons])
     e = np.array([min(float(x), 0.0) for x in epsilons])
     away, shrink = -np.expm1(e), np.exp(e)
-    lower = (away + shrink * point.delta.lower_floats()) * (1 - _SLACK)
-    upper = (away + shrink * point.delta.upper_floats()) * (1 + _SLACK)
+    lower = (away + shrink * point.delta.lower_floats()) * (1 - EXP_SLACK)
+    upper = (away + shrink * point.delta.upper_floats()) * (1 + EXP_SLACK)
     delta = (np.zeros_like(e), np.minimum(lower, 1.0), np.minimum(upper, 1.0))
-    slack = _SLACK * (1 + np.abs(e) + np.abs(point.rest.log_scale))
+    slack = EXP_SLACK * (1 + np.abs(e) + np.abs(point.rest.log_scale))
     rest = (point.rest.log_scale + e, point.rest.lower * (1 - slack), point.rest.upper * (1 + slack))
     below = np.maximum(point.rest.upper_floats() - np.exp(point.log_density), 1e-300)
     chosen = [

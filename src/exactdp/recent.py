@@ -10,18 +10,25 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-class Recent(Generic[_Key, _Value]):
-    """At most `size` values, the least recently asked for dropped first. Affects speed only: what is made again is the same."""
+def _one(_: object) -> int:
+    return 1
 
-    def __init__(self, size: int) -> None:
-        self._size, self._items = size, OrderedDict[_Key, _Value]()
+
+class Recent(Generic[_Key, _Value]):
+    """Values of at most `size` together, the least recently asked for dropped first; each counts 1 unless `weight` says more.
+
+    The `fewest` most recent are held whatever they weigh. Affects speed only: what is made again is the same.
+    """
+
+    def __init__(self, size: int, weight: Callable[[_Value], int] = _one, fewest: int = 1) -> None:
+        self._size, self._weight, self._fewest = size, weight, fewest
+        self._items = OrderedDict[_Key, _Value]()
 
     def get(self, key: _Key, make: Callable[[], _Value]) -> _Value:
         """The value held under `key`, made first if it is not."""
         if key not in self._items:
-            value = make()
-            while len(self._items) >= self._size:
+            self._items[key] = make()
+            while len(self._items) > self._fewest and sum(map(self._weight, self._items.values())) > self._size:
                 self._items.popitem(last=False)
-            self._items[key] = value
         self._items.move_to_end(key)
         return self._items[key]

@@ -25,7 +25,7 @@ from exactdp import (
     Outcomes,
     RandomizedResponse,
 )
-from exactdp.accounting.directions import Anyhow
+from exactdp.accounting.directions import BothDirections
 from exactdp.balls import BITS, ball, precision
 from exactdp.brackets import Bracket
 from exactdp.doubles import UNIT
@@ -191,7 +191,7 @@ def test_the_rest_holds_the_exact_value_and_is_narrow(case: str | int) -> None:
     epsilons = [e for e in _epsilons(counts, truth) if truth.rest(e) > 1e-60]
     if not epsilons:
         return
-    rest = Anyhow(_total(counts), Effort()).point(epsilons).rest
+    rest = BothDirections(_total(counts), Effort()).point(epsilons).rest
     for i, e in enumerate(epsilons):
         assert _holds(rest, truth.rest(e), truth.error(e), i), e
         assert rest.upper[i] - rest.lower[i] <= NARROW * rest.upper[i], e
@@ -364,7 +364,7 @@ def test_rational_noise_by_other_methods_agrees_with_the_sieve_and_with_balls(se
     for _ in range(rng.randint(2, 3)):
         m = DiscreteGaussian(Fraction(rng.randint(1, 40), rng.choice([1, 2, 3])), rng.choice([1, 1, 2]))
         counts[m] = rng.randint(1, 6)
-    composition, other = Composition(counts), Anyhow(_total(counts), Effort())
+    composition, other = Composition(counts), BothDirections(_total(counts), Effort())
     rho = float(composition.rho)
     for e in (Fraction(0), Fraction(round(rho)), Fraction(round(rho + 6 * math.sqrt(2 * rho))), Fraction(-2)):
         bracket = other.point([e]).delta

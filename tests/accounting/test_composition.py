@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import exactdp
 from exactdp import Composition, DiscreteGaussian
 from exactdp.brackets import Bracket
-from exactdp.engine.lattice.contours import ACCURACY, Contours
+from exactdp.engine.lattice.accuracy import ACCURACY
+from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.float64 import Contour
 from exactdp.engine.lattice.lattice import Group, Lattice
 from exactdp.engine.lattice.plan import make_plan

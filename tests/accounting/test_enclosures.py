@@ -16,7 +16,7 @@ import exactdp
 import oracle
 from exactdp import Composition, DiscreteGaussian, reference
 from exactdp.balls import ball, precision
-from exactdp.engine.lattice.contours import ACCURACY
+from exactdp.engine.lattice.accuracy import ACCURACY
 from strategies import Key, composition_of, random_small
 
 RELEASE = exactdp.census.release("dhc-persons-us")

@@ -310,7 +310,7 @@ def test_rounding_is_needed_and_follows_its_model() -> None:
         epsilon = lattice.spread / 2 + Fraction(where.x_low + where.x_high) / 2
         threshold = delta_threshold(lattice, epsilon)
         sums = contour.evaluate([threshold])
-        exact = Contours(lattice).enclose(Payoff.DELTA, [threshold], 30)[0].value
+        exact = Contours(lattice).enclose(Payoff.DELTA, threshold, 30).value
         with precision(200):
             mantissa = exact / arb(float(sums.log_scale[0])).exp()
             missed += not float(abs(mantissa - float(sums.value[0]))) <= float(sums.dropped[0] + sums.aliased[0])

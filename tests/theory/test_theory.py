@@ -167,7 +167,7 @@ def test_masses_and_suprema_against_convolution(noise: str, m: int) -> None:
 
 def test_masses_are_those_of_the_engine() -> None:
     c = 100 * DiscreteGaussian(1)
-    tails = [t.value for t in c._contours.enclose(Payoff.TAIL, [tail_threshold(k) for k in range(30)], 30)]
+    tails = [c._contours.enclose(Payoff.TAIL, tail_threshold(k), 30).value for k in range(30)]
     with precision(200):
         for n, mass in enumerate(masses_ball(Fraction(1), 100, 28)):
             assert abs(mass - (tails[n] - tails[n + 1])) < 1e-28

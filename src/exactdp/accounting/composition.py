@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactdp.accounting import enclosures as certified
-from exactdp.accounting.answers import Answers
 from exactdp.accounting.cross_check import CrossCheck
+from exactdp.accounting.directions import BothDirections
+from exactdp.accounting.enclosures import beta_decimals, delta_decimals, epsilon_decimals
 from exactdp.accounting.explanation import WIDE, Explanation
 from exactdp.accounting.loss_distribution import lattice_masses
 from exactdp.accounting.planner import answers_for, sieve_suits
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
-from exactdp.brackets import Bracket, Point
+from exactdp.brackets import Bounds, Bracket, Point
 from exactdp.doubles import Floats
+from exactdp.elementwise import each_decimal, each_of_list, one_by_one
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.contours import Contours
 from exactdp.errors import AccuracyError, AccuracyWarning, InvalidInputError, LatticeTooFineError
@@ -30,14 +31,23 @@ from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.notebooks import repr_html
-from exactdp.numbers import Number, positive, rational, shown, whole
+from exactdp.numbers import (
+    LARGEST_COUNT,
+    LARGEST_RHO,
+    Number,
+    positive,
+    rational,
+    read_alpha,
+    read_delta,
+    read_epsilon,
+    read_share,
+    shown,
+    whole,
+)
 
 if TYPE_CHECKING:
     from exactdp.guarantees.comparison import Comparison
     from exactdp.guarantees.risk import Risk
-from exactdp.brackets import Bounds
-from exactdp.elementwise import each_decimal, each_of_list, one_by_one
-from exactdp.numbers import LARGEST_COUNT, LARGEST_RHO, read_alpha, read_delta, read_epsilon, read_share
 
 _TERMS_PER_SECOND = 1_000_000
 _LOOKS_PER_SECOND = 8_000_000
@@ -120,7 +130,7 @@ class Composition:
         return self._effort
 
     @cached_property
-    def _answers(self) -> Answers:
+    def _answers(self) -> BothDirections:
         return answers_for(self._counts, self._effort)
 
     @property
@@ -149,14 +159,12 @@ class Composition:
         """Certified bounds of delta(epsilon). In float64 they are less than 1e-11 apart in relative terms; with `digits` (5 to
         1000) they are decimals less than 10^-digits apart in relative terms."""
         if digits is not None:
-            return each_decimal(
-                epsilon, lambda e, d: certified.delta_decimals(self._contours, e, d), read_epsilon, digits
-            )
+            return each_decimal(epsilon, lambda e, d: delta_decimals(self._contours, e, d), read_epsilon, digits)
         return each_of_list(epsilon, self._delta_floats, read_epsilon)
 
     def point(self, epsilons: list[Fraction]) -> Point:
         """delta and 1 - delta at each epsilon, each certified in relative terms however small (for programs; see
-        engine/bracket.py)."""
+        brackets.py)."""
         return self._answers.point(epsilons)
 
     def log_delta(self, epsilon: Any) -> Any:
@@ -174,9 +182,7 @@ class Composition:
     def epsilon_bounds(self, delta: Any, digits: int | None = None) -> Bounds:
         """Certified bounds of epsilon(delta); with `digits`, decimals less than 10^-digits apart in relative terms."""
         if digits is not None:
-            return each_decimal(
-                delta, lambda x, d: certified.epsilon_decimals(self._contours, x, d), read_delta, digits
-            )
+            return each_decimal(delta, lambda x, d: epsilon_decimals(self._contours, x, d), read_delta, digits)
         return each_of_list(delta, one_by_one(self._epsilon_floats), read_delta)
 
     def beta(self, alpha: Any) -> Any:
@@ -186,7 +192,7 @@ class Composition:
     def beta_bounds(self, alpha: Any, digits: int | None = None) -> Bounds:
         """Certified bounds of the trade-off curve at alpha; with `digits`, decimals less than 10^-digits apart."""
         if digits is not None:
-            return each_decimal(alpha, lambda a, d: certified.beta_decimals(self._contours, a, d), read_alpha, digits)
+            return each_decimal(alpha, lambda a, d: beta_decimals(self._contours, a, d), read_alpha, digits)
         return each_of_list(alpha, one_by_one(self._beta_floats), read_alpha)
 
     def tradeoff(self, num: int = 201) -> TradeOffCurve:
@@ -268,17 +274,11 @@ class Composition:
         if finite:
             bracket = self._profile(finite)
             found = iter(zip(bracket.lower_floats(), np.minimum(bracket.upper_floats(), 1.0), strict=True))
-        ends = self._at_infinity
         pairs = [
-            tuple(map(float, next(found))) if isinstance(e, Fraction) else (ends if e > 0 else (1.0, 1.0))
+            tuple(map(float, next(found))) if isinstance(e, Fraction) else (self._answers.lost if e > 0 else (1.0, 1.0))
             for e in epsilons
         ]
         return [p[0] for p in pairs], [p[1] for p in pairs]
-
-    @property
-    def _at_infinity(self) -> tuple[float, float]:
-        """delta(infinity): the probability of an infinite loss."""
-        return self._answers.lost
 
     def _profile(self, epsilons: list[Fraction]) -> Bracket:
         bracket = self._answers.point(epsilons).delta
@@ -288,8 +288,10 @@ class Composition:
     def _log_delta_floats(self, epsilons: list[Fraction | float]) -> tuple[list[float], list[float]]:
         finite = [e for e in epsilons if isinstance(e, Fraction)]
         logs = iter(np.minimum(self._profile(finite).log_upper(), 0.0)) if finite else iter(())
-        last = self._answers.log_lost
-        result = [float(next(logs)) if isinstance(e, Fraction) else (last if e > 0 else 0.0) for e in epsilons]
+        result = [
+            float(next(logs)) if isinstance(e, Fraction) else (self._answers.log_lost if e > 0 else 0.0)
+            for e in epsilons
+        ]
         return result, result
 
     def _epsilon_floats(self, delta: Fraction) -> tuple[float, float]:

@@ -1,4 +1,9 @@
-"""Any composition of any mechanisms, in both directions, by whatever method suits."""
+"""Any composition of any mechanisms, by whatever method suits: a data set against its neighbour, and the other way round.
+
+In one direction, the infinite part of the loss included,
+
+    delta(e) = lost + kept delta_finite(e),      1 - delta(e) = kept (1 - delta_finite(e)),      kept = 1 - lost
+"""
 
 from __future__ import annotations
 
@@ -8,29 +13,125 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+from flint import arb
 
-from exactdp.accounting.answers import Answers
 from exactdp.accounting.cross_check import CrossCheck, cross_check
-from exactdp.accounting.direction import Direction, estimate
+from exactdp.accounting.epsilon_search import EpsilonSearch
 from exactdp.accounting.explanation import Explanation, explain_used
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.accounting.tradeoff_dual import beta_from_profile, curve_from_profile
-from exactdp.balls import BITS, ends_of, precision
-from exactdp.brackets import Bracket, Point, mirrored
+from exactdp.balls import BITS, ball, ends_of, fraction, precision
+from exactdp.brackets import Bracket, Point, bracket_of_balls, mirrored_brackets
+from exactdp.doubles import CHAIN_SLACK, EXP_SLACK, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.lattice import Lattice
-from exactdp.engine.line.methods import threshold
+from exactdp.engine.line.methods import Answering, threshold
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.errors import AccuracyError
 from exactdp.numbers import log_rational
 
-_SLACK = 2.0**-48
+_ZERO = (0.0, 0.0, 0.0, 0.0, 1.0, 1.0, -math.inf)  # the rows of a point with delta = 0
 
 
 @dataclass(frozen=True)
-class Anyhow(Answers):
-    """The worse of the two directions: delta is the larger, 1 - delta the smaller, epsilon the larger."""
+class Direction:
+    """Certified answers about one direction."""
+
+    total: TotalLoss
+    effort: Effort
+
+    @cached_property
+    def answering(self) -> Answering:
+        """The finite part."""
+        return Answering(self.total, self.effort)
+
+    def finite(self, epsilons: list[Fraction]) -> Point:
+        """The profile of the finite part, given that the loss is finite; delta is 0 from the greatest loss on."""
+        end = self.total.greatest
+        point = self.answering.points([threshold(e) for e in epsilons])
+        beyond = [i for i, e in enumerate(epsilons) if end is not None and e >= end]
+        if beyond:
+            for row, value in zip(point.rows(), _ZERO, strict=True):
+                row[beyond] = value
+        return point
+
+    def point(self, epsilons: list[Fraction]) -> Point:
+        """The profile of the whole loss."""
+        finite = self.finite(epsilons)
+        if self.total.lost == 0:
+            return finite
+        kept, lost = (_factor(x) for x in (self.total.kept, self.total.lost))
+        rest = _times(finite.rest, kept)
+        return Point(_plus(_times(finite.delta, kept), lost), rest, finite.log_density + kept[0])
+
+    def greatest_loss(self) -> tuple[float, float]:
+        """Bounds of the greatest finite loss; infinite if there is none."""
+        end = self.total.ends[1]
+        return (math.inf, math.inf) if end is None else ends_of(end)
+
+    def epsilon(self, delta: Fraction) -> tuple[float, float]:
+        """Bounds of the least e with delta(e) <= delta, 0 < delta < 1.
+
+        Infinite if the loss is infinite with more probability than delta, the greatest finite loss if with exactly that.
+        """
+        exact = self.total.lost_exactly
+        if exact is not None:
+            return self._with_lost(delta, exact)
+        with precision(BITS):
+            low, high = (fraction(end) for end in (self.total.lost.lower(), self.total.lost.upper()))
+        if delta <= low:
+            return math.inf, math.inf
+        if delta <= high:
+            return self._with_lost(delta, low)[0], math.inf
+        return self._with_lost(delta, low)[0], self._with_lost(delta, high)[1]
+
+    def _with_lost(self, delta: Fraction, lost: Fraction) -> tuple[float, float]:
+        if lost > delta:
+            return math.inf, math.inf
+        if lost == delta and lost:
+            return self.greatest_loss()
+        return self._finite_epsilon((delta - lost) / (1 - lost))
+
+    def _finite_epsilon(self, delta: Fraction) -> tuple[float, float]:
+        """The same for the finite part. At every e, delta(e) is at least 1 - e^e E e^{-L} and, by Markov, at most e^{K(nu) - nu
+        e}."""
+        constant = self.total.constant
+        with precision(BITS):
+            log_rest = ball(1 - delta).log()
+            if constant is not None:
+                return ends_of(constant + log_rest)
+            lowest = float((log_rest - self.total.log_moment(Fraction(-1))).mid())
+        highest = self._markov_epsilon(log_rational(delta))
+        start = min(_estimate(self.total, log_rational(delta)), highest)
+        return EpsilonSearch(
+            (self.finite,) * 3, delta, start, highest, lowest - 1e-9 * (1e-300 + abs(lowest))
+        ).bracket()
+
+    def _markov_epsilon(self, log_delta: float) -> float:
+        """An e at which delta(e) <= delta is proved for the finite part: the best of several nu, and the greatest loss."""
+        best = self.greatest_loss()[1]
+        for nu in _orders(self.total):
+            upper = self.total.log_moment_upper(nu)
+            best = min(best, (upper - log_delta) / nu + 1e-12 * (1 + abs(upper) + abs(log_delta)) / nu)
+        return best
+
+
+def _orders(total: TotalLoss) -> list[float]:
+    unit = 1 / math.sqrt(total.widest)
+    return [unit * 1.4**i for i in range(-12, 24)]
+
+
+def _estimate(total: TotalLoss, log_delta: float) -> float:
+    """epsilon at which delta is about exp(log_delta), by Chernoff's bound. Heuristic: a starting point only."""
+    # max over u of e^{-nu u} (1 - e^{-u}) is below 1 / (1 + nu)
+    found = [(total.log_moment_upper(nu) - log_delta - math.log1p(nu) - 1.5) / nu for nu in _orders(total)]
+    return max(min(found), 0.0)
+
+
+@dataclass(frozen=True)
+class BothDirections:
+    """Answers about one composition by any method: the worse of the two directions, with the larger delta and epsilon."""
 
     total: TotalLoss
     effort: Effort
@@ -44,33 +145,32 @@ class Anyhow(Answers):
 
     @property
     def lost(self) -> tuple[float, float]:
-        """The larger of the two directions'."""
-        ends = [ends_of(d.total.lost) for d in self._directions]
-        return max(max(low, 0.0) for low, _ in ends), max(high for _, high in ends)
+        """Bounds of the probability of an infinite loss: delta at epsilon = infinity."""
+        low, high = _largest([ends_of(d.total.lost) for d in self._directions])
+        return max(low, 0.0), high
 
     @property
     def log_lost(self) -> float:
-        """Through balls, so that nothing underflows."""
+        """The logarithm of its upper bound, through balls, so that nothing underflows."""
         with precision(BITS):
             logs = [ends_of(d.total.lost.log())[1] for d in self._directions if d.total.lost != 0]
         return max(logs, default=-math.inf)
 
     @property
     def greatest_loss(self) -> tuple[float, float]:
-        """Infinite where a loss can be."""
+        """Bounds of the greatest loss, infinite where a loss can be: epsilon at delta = 0."""
         if any(d.total.lost != 0 for d in self._directions):
             return math.inf, math.inf
-        ends = [d.greatest_loss() for d in self._directions]
-        return max(low for low, _ in ends), max(high for _, high in ends)
+        return _largest([d.greatest_loss() for d in self._directions])
 
     @property
     def beta_at_zero(self) -> tuple[float, float]:
-        """1 less the probability of an infinite loss."""
+        """Bounds of beta(0), 1 less the probability of an infinite loss."""
         ends = [ends_of(d.total.kept) for d in self._directions]
         return max(min(low for low, _ in ends), 0.0), min(high for _, high in ends)
 
     def contours(self) -> Contours:
-        """Refused unless all mechanisms are discrete Gaussians on a lattice that is not too fine."""
+        """The contours on the loss's own lattice, refused unless all mechanisms are discrete Gaussians and it is not too fine."""
         if self.lattice is None:
             raise AccuracyError(
                 "Enclosures with digits need a composition of discrete Gaussians only. Ask without digits; those bounds are "
@@ -78,34 +178,37 @@ class Anyhow(Answers):
             )
         return Contours(self.lattice)
 
-    def point(self, epsilons: list[Fraction], resort: bool = True, balls: bool = True) -> Point:
-        """The worse of the two directions at each epsilon."""
+    def point(self, epsilons: list[Fraction]) -> Point:
+        """delta and 1 - delta at each epsilon, of either sign."""
+        return self._worst(epsilons)
+
+    def _worst(self, epsilons: list[Fraction]) -> Point:
+        """The same; for the answers below, which must not come back to a method that gave up on them."""
         sizes = [abs(e) for e in epsilons]
         worst = self._directions[0].point(sizes)
         for other in self._directions[1:]:
             worst = _worse(worst, other.point(sizes))
-        return mirrored(worst, epsilons)
+        return mirrored_brackets(worst, epsilons)
 
     def epsilon_bracket(self, delta: Fraction) -> tuple[float, float]:
-        """The larger of the two directions'."""
-        ends = [d.epsilon(delta) for d in self._directions]
-        return max(low for low, _ in ends), max(high for _, high in ends)
+        """Bounds of epsilon(delta), 0 < delta < 1."""
+        return _largest([d.epsilon(delta) for d in self._directions])
 
     def beta_bracket(self, alpha: Fraction) -> tuple[float, float]:
-        """Bounds of beta(alpha) from the profile."""
+        """Bounds of beta(alpha), 0 < alpha < 1, from the profile."""
         small = min(alpha, 1 - alpha)
-        start = estimate(self.total, log_rational(small))
+        start = _estimate(self.total, log_rational(small))
         scale = math.sqrt(self.total.widest)
-        return beta_from_profile(self.point, alpha, start if alpha == small else -start, scale, self.beta_at_zero)
+        return beta_from_profile(self._worst, alpha, start if alpha == small else -start, scale, self.beta_at_zero)
 
     def curve(self, num: int) -> TradeOffCurve:
-        """Lower bounds of the curve from a range of slopes."""
+        """At most `num` points on or below the trade-off curve, convex, from a range of slopes."""
         mean, _ = self.total.mean_variance(0.0)
         reach = min(abs(mean) + 7.1 * math.sqrt(self.total.widest), 700.0)
-        return curve_from_profile(self.point, reach, num, self.beta_at_zero[0])
+        return curve_from_profile(self._worst, reach, num, self.beta_at_zero[0])
 
     def cross_check(self, epsilon: Fraction) -> CrossCheck:
-        """Every method, in the direction with the larger delta."""
+        """delta(epsilon), epsilon >= 0, by every method that applies, in the direction with the larger delta."""
         return cross_check(self._worse_direction(epsilon).total, self.lattice, epsilon, self.effort)
 
     def _worse_direction(self, epsilon: Fraction) -> Direction:
@@ -118,9 +221,39 @@ class Anyhow(Answers):
         if len(self._directions) > 1:
             note = ("directions", "2, the loss is not symmetric; the larger delta counts")
             used = replace(used, rows=(*used.rows, note))
-        bracket = self.point([epsilon]).delta
+        bracket = self._worst([epsilon]).delta
         counts = sum(p.count for p in self.total.parts), len(self.total.parts)
         return explain_used(used, epsilon, counts, (float(bracket.log_lower()[0]), float(bracket.log_upper()[0])))
+
+
+_Factor = tuple[float, float, float]  # log_scale, lower, upper
+
+
+def _factor(value: arb) -> _Factor:
+    """A positive ball of any size."""
+    with precision(BITS):
+        return bracket_of_balls(value)
+
+
+def _times(bracket: Bracket, factor: _Factor) -> Bracket:
+    scale = bracket.log_scale + factor[0]
+    slack = CHAIN_SLACK * (1 + np.abs(scale) + np.abs(bracket.log_scale) + abs(factor[0]))
+    return Bracket(scale, bracket.lower * factor[1] * (1 - slack), bracket.upper * factor[2] * (1 + slack))
+
+
+def _plus(bracket: Bracket, term: _Factor) -> Bracket:
+    """The sum, on the larger of the two scales; what underflows there adds at most the smallest double."""
+    scale: Floats = np.where(bracket.upper == 0, term[0], np.maximum(bracket.log_scale, term[0]))
+    slack = CHAIN_SLACK * (1 + np.abs(scale) + np.abs(bracket.log_scale) + abs(term[0]))
+    own, other = np.exp(np.minimum(bracket.log_scale - scale, 0.0)), np.exp(term[0] - scale)
+    lower = (bracket.lower * own + term[1] * other) * (1 - slack)
+    upper = (bracket.upper * own + term[2] * other) * (1 + slack)
+    return Bracket(scale, lower, np.maximum(upper, 1e-300))
+
+
+def _largest(ends: list[tuple[float, float]]) -> tuple[float, float]:
+    """Bounds of the largest of several numbers from bounds of each."""
+    return max(low for low, _ in ends), max(high for _, high in ends)
 
 
 def _worse(one: Point, two: Point) -> Point:
@@ -138,7 +271,7 @@ def _extreme(one: Bracket, two: Bracket, largest: bool) -> Bracket:
     pick = np.maximum if largest else np.minimum
     lows, highs = [], []
     for b in (one, two):
-        slack = _SLACK * (1 + np.abs(b.log_scale) + np.abs(scale))
+        slack = EXP_SLACK * (1 + np.abs(b.log_scale) + np.abs(scale))
         with np.errstate(over="ignore"):
             factor = np.exp(b.log_scale - scale)
             lows.append(np.minimum(b.lower * factor * (1 - slack), 1e300))

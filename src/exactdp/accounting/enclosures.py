@@ -13,17 +13,23 @@ from fractions import Fraction
 from flint import arb
 
 from exactdp.accounting.epsilon_search import epsilon_bracket
-from exactdp.accounting.tradeoff_vertices import beta_bracket, find_edge, polygon_bounds, surrounding_vertices
-from exactdp.balls import ball, bits_of, decimals, fraction, precision
-from exactdp.engine.lattice.contours import ACCURACY, BALL_NODE_LIMIT, RESORT_DIGITS, RESORT_WORK, Contours
+from exactdp.accounting.tradeoff_vertices import (
+    beta_bracket,
+    find_edge,
+    polygon_bounds,
+    surrounding_vertices,
+    upper_side,
+)
+from exactdp.balls import ATTEMPTS, SPARE, ball, bits_of, decimals, fraction, precision, raised
+from exactdp.brackets import mirrored_ball
+from exactdp.engine.lattice.accuracy import RESORT_DIGITS, RESORT_WIDTH_BETA, if_affordable
+from exactdp.engine.lattice.contours import BALL_NODE_LIMIT, Contours
+from exactdp.engine.lattice.lattice import Lattice
 from exactdp.engine.lattice.tilts import delta_payoff
-from exactdp.engine.payoff import Payoff, delta_threshold, tail_threshold
-from exactdp.errors import AccuracyError, LatticeTooFineError
+from exactdp.engine.payoff import Payoff, Threshold, delta_threshold, tail_threshold
+from exactdp.errors import AccuracyError
 from exactdp.numbers import log_rational
 
-_SPARE = 6  # working digits beyond those promised
-
-_ATTEMPTS = 12
 _SMALLEST_NORMAL = 2.0**-1022
 
 
@@ -32,21 +38,23 @@ def delta_decimals(contours: Contours, epsilon: Fraction | float, digits: int) -
     if isinstance(epsilon, float):  # an infinity
         exact = Decimal(0 if epsilon > 0 else 1)
         return exact, exact
-    value = _raised(lambda working: delta_and_rest(contours, epsilon, working)[0], digits)
-    return decimals(value, digits)
+    return decimals(_raised(lambda working: _delta_ball(contours, epsilon, working), digits), digits)
 
 
-def delta_and_rest(contours: Contours, epsilon: Fraction, digits: int) -> tuple[arb, arb]:
-    """Enclosures of delta(epsilon) and 1 - delta(epsilon), the smaller of them with at least `digits` digits."""
-    size = abs(epsilon)
-    payoff = delta_payoff(contours.lattice, size)
-    direct = contours.enclose(payoff, [delta_threshold(contours.lattice, size)], digits)[0].value
+def _delta_ball(contours: Contours, epsilon: Fraction, digits: int) -> arb:
+    return delta_from_sums(
+        contours.lattice, epsilon, lambda payoff, at: contours.enclose(payoff, at, digits).value, digits
+    )
+
+
+def delta_from_sums(
+    lattice: Lattice, epsilon: Fraction, enclose: Callable[[Payoff, Threshold], arb], digits: int
+) -> arb:
+    """delta(epsilon), where `enclose` gives the smaller of it and 1 - delta at |epsilon| with at least `digits` digits."""
+    payoff, threshold = delta_payoff(lattice, abs(epsilon)), delta_threshold(lattice, abs(epsilon))
+    direct = enclose(payoff, threshold)
     with precision(bits_of(digits)):
-        delta, rest = (direct, 1 - direct) if payoff is Payoff.DELTA else (1 - direct, direct)
-        if epsilon < 0:
-            shrink = ball(epsilon).exp()
-            delta, rest = -ball(epsilon).expm1() + shrink * delta, shrink * rest
-        return delta, rest
+        return mirrored_ball(direct if payoff is Payoff.DELTA else 1 - direct, epsilon)
 
 
 def epsilon_decimals(contours: Contours, delta: Fraction, digits: int) -> tuple[Decimal, Decimal]:
@@ -59,27 +67,27 @@ def epsilon_decimals(contours: Contours, delta: Fraction, digits: int) -> tuple[
         return exact, exact
     low, high = epsilon_bracket(contours, delta)
     estimate = Fraction(low) + (Fraction(high) - Fraction(low)) / 2
-    context = Context(prec=digits + _SPARE)
-    working = digits + 2 * _SPARE
+    context = Context(prec=digits + SPARE)
+    working = digits + 2 * SPARE
     if estimate:  # near epsilon = 0 the digits of delta that matter start later
         working += max(0, -math.floor(log_rational(abs(estimate)) / math.log(10)))
-    for _ in range(_ATTEMPTS):
+    for _ in range(ATTEMPTS):
         moved = _newton_step(contours, delta, estimate, working)
         done = abs(moved - estimate) <= abs(moved) * Fraction(1, 10 ** (digits + 3))
         estimate = moved
         if done:
             break
     step = abs(estimate) * Fraction(1, 10 ** (digits + 1))
-    for _ in range(_ATTEMPTS):
+    for _ in range(ATTEMPTS):
         lower = _to_decimal(estimate - step, context, ROUND_FLOOR)
         upper = _to_decimal(estimate + step, context, ROUND_CEILING)
-        below = delta_and_rest(contours, Fraction(lower), working)[0]
-        above = delta_and_rest(contours, Fraction(upper), working)[0]
+        below = _delta_ball(contours, Fraction(lower), working)
+        above = _delta_ball(contours, Fraction(upper), working)
         with precision(bits_of(working)):
             if below >= ball(delta) and above <= ball(delta):
                 return lower, upper
         step *= 2
-        working += _SPARE
+        working += SPARE
         if step * 2 > abs(estimate) * Fraction(1, 10**digits):
             step = abs(estimate) * Fraction(1, 10 ** (digits + 1))
     raise AccuracyError(f"{digits} digits of epsilon were not reached. Ask for fewer digits.")
@@ -89,26 +97,24 @@ def _newton_step(contours: Contours, delta: Fraction, epsilon: Fraction, digits:
     """One step of Newton's method on delta(epsilon) = delta. Heuristic: the ends are proved afterwards."""
     size = abs(epsilon)
     payoff = delta_payoff(contours.lattice, size)
-    found = contours.enclose(payoff, [delta_threshold(contours.lattice, size)], digits)[0]
+    found = contours.enclose(payoff, delta_threshold(contours.lattice, size), digits)
     with precision(bits_of(digits)):
         value = found.value if payoff is Payoff.DELTA else 1 - found.value
-        slope = found.slope
-        if epsilon < 0:
-            shrink = ball(epsilon).exp()
-            value, slope = -ball(epsilon).expm1() + shrink * value, shrink * (1 - value - slope)
-        step = ((value - ball(delta)) / slope).mid()
+        slope = found.slope if epsilon >= 0 else ball(epsilon).exp() * (1 - value - found.slope)
+        step = ((mirrored_ball(value, epsilon) - ball(delta)) / slope).mid()
         return epsilon + fraction(step)
 
 
 def beta_floats(contours: Contours, alpha: Fraction) -> tuple[float, float]:
     """beta(alpha) between two doubles for 0 < alpha < 1: float64, and balls where float64 alone would be too wide."""
     lower, upper = beta_bracket(contours, alpha)
-    if upper - lower <= 0.95 * ACCURACY * upper or upper < _SMALLEST_NORMAL:
+    if upper - lower <= RESORT_WIDTH_BETA * upper or upper < _SMALLEST_NORMAL:
         return lower, upper
-    try:
-        limit = RESORT_WORK // len(contours.lattice.groups)
-        value = _raised(lambda working: _beta_ball(contours, alpha, working, limit), RESORT_DIGITS)
-    except (AccuracyError, LatticeTooFineError):
+    value = if_affordable(
+        contours.lattice,
+        lambda limit: _raised(lambda working: _beta_ball(contours, alpha, working, limit), RESORT_DIGITS),
+    )
+    if value is None:
         return lower, upper
     with precision(bits_of(RESORT_DIGITS)):
         low, high = float(value.lower()), float(value.upper())
@@ -123,7 +129,10 @@ def beta_decimals(contours: Contours, alpha: Fraction, digits: int) -> tuple[Dec
 
 
 def _beta_ball(contours: Contours, alpha: Fraction, digits: int, node_limit: int = BALL_NODE_LIMIT) -> arb:
-    return beta_from_tails(contours, alpha, lambda steps: _tail_balls(contours, steps, digits, node_limit), digits)
+    def tails(steps: list[int]) -> list[arb]:
+        return tails_from_sums(steps, lambda payoff, at: contours.enclose(payoff, at, digits, node_limit).value, digits)
+
+    return beta_from_tails(contours, alpha, tails, digits)
 
 
 def beta_from_tails(
@@ -148,24 +157,23 @@ def beta_from_tails(
         return lower.union(upper)
 
 
-def _tail_balls(contours: Contours, steps: list[int], digits: int, node_limit: int) -> list[arb]:
-    """P(S >= h t), at t <= 0 as 1 minus the mirrored tail."""
-    thresholds = [tail_threshold(t if t > 0 else 1 - t) for t in steps]
-    found = contours.enclose(Payoff.TAIL, thresholds, digits, node_limit)
+def tails_from_sums(steps: list[int], enclose: Callable[[Payoff, Threshold], arb], digits: int) -> list[arb]:
+    """P(S >= h t), at t <= 0 as 1 minus the mirrored tail; `enclose` gives the tails at positive lattice points."""
+    found = [enclose(Payoff.TAIL, tail_threshold(upper_side(t))) for t in steps]
     with precision(bits_of(digits)):
-        return [f.value if t > 0 else 1 - f.value for t, f in zip(steps, found, strict=True)]
+        return [value if t > 0 else 1 - value for t, value in zip(steps, found, strict=True)]
 
 
 def _raised(compute: Callable[[int], arb], digits: int) -> arb:
-    """`compute` with more and more working digits until its enclosure keeps the promise."""
-    working = digits + 1
-    for _ in range(_ATTEMPTS):
+    """`compute` with more and more working digits until its enclosure has `digits` digits and one to spare."""
+
+    def attempt(working: int) -> tuple[arb | None, int]:
         value = compute(working)
         bits = value.rel_accuracy_bits() if value > 0 else 0
-        if bits > (digits + 1) * math.log2(10):
-            return value
-        working += max(_SPARE, math.ceil(digits + 1 - bits / math.log2(10)))
-    raise AccuracyError(f"{digits} digits were not reached in {_ATTEMPTS} attempts. Ask for fewer digits.")
+        enough = bits > (digits + 1) * math.log2(10)
+        return value if enough else None, max(SPARE, math.ceil(digits + 1 - bits / math.log2(10)))
+
+    return raised(attempt, digits, digits + 1)
 
 
 def _to_decimal(value: Fraction, context: Context, rounding: str) -> Decimal:

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Protocol
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import log_ndtr
 
 from exactdp.accounting.privacy_profile import profile
-from exactdp.brackets import Point
-from exactdp.engine.lattice.contours import RESORT_TO_BALLS, Contours
+from exactdp.brackets import Point, PointAt
+from exactdp.doubles import EXP_SLACK, Floats
+from exactdp.engine.lattice.accuracy import RESORT_WIDTH, Resort
+from exactdp.engine.lattice.contours import Contours
 from exactdp.errors import AccuracyError
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.numbers import log_rational, rational, shown
 
-_SLACK = 2.0**-48
-
 _SEARCH_STEPS = 200
-_CONVERGED = 3e-13
+CONVERGED = 3e-13
+"""A miss of the target, relative to 1 + its size, at which Newton's method stops."""
+
+DEEPEST = 50.0
+"""A lower bound of log delta counts as at most so far below the upper one."""
+
+STEEPEST, FLATTEST = 700.0, 1e-290
+"""The logarithm of the largest slope of log delta, and the smallest slope, with which a step is computed."""
+
 _NARROW = 1e-10
+
+_Real = TypeVar("_Real", float, Floats)
 
 
 def epsilon_bracket(contours: Contours, delta: Fraction) -> tuple[float, float]:
@@ -35,29 +46,27 @@ def epsilon_bracket(contours: Contours, delta: Fraction) -> tuple[float, float]:
     highest = (r / 2 + math.sqrt(-2 * r * min(log_delta, 0.0))) * (1 + 1e-9)
     lowest = log_rational(1 - delta)  # delta(epsilon) is at least 1 - e^epsilon
     lowest -= 1e-9 * (1e-300 + abs(lowest))
-    return EpsilonSearch(partial(profile, contours), delta, gaussian_start(r, delta), highest, lowest).bracket()
-
-
-class Profile(Protocol):
-    """A source of certified points. Without `resort` wide bounds are returned as they are; `balls` allows the slowest resort."""
-
-    def __call__(self, epsilons: list[Fraction], resort: bool = True, balls: bool = True) -> Point:
-        """delta and 1 - delta at each epsilon."""
+    profiles = [partial(profile, contours, resort=resort) for resort in Resort]
+    return EpsilonSearch(profiles, delta, gaussian_start(r, delta), highest, lowest).bracket()
 
 
 class EpsilonSearch:
     """Root finding for delta(epsilon) = delta: searches freely, and proves both ends by certified evaluations.
 
     For delta above 1/2 the unknown is 1 - delta, so that neither side is ever a difference from 1. `start` is where to look
-    first; `lowest` and `highest` are proved to enclose epsilon(delta).
+    first; `lowest` and `highest` are proved to enclose epsilon(delta). `profiles` are three sources of certified points, the
+    later the narrower and slower: one to search with, one to bisect with, one to prove the ends with.
     """
 
-    def __init__(self, profile: Profile, delta: Fraction, start: float, highest: float, lowest: float) -> None:
-        self._profile, self._start, self._outermost = profile, start, (lowest, highest)
+    def __init__(
+        self, profiles: Sequence[PointAt], delta: Fraction, start: float, highest: float, lowest: float
+    ) -> None:
+        self._quick, self._narrow, self._best = profiles
+        self._start, self._outermost = start, (lowest, highest)
         self._delta = delta
         self._small = delta <= Fraction(1, 2)
         self._target = log_rational(delta if self._small else 1 - delta)
-        self._target_error = _SLACK * (1 + abs(self._target))
+        self._target_error = EXP_SLACK * (1 + abs(self._target))
 
     def bracket(self) -> tuple[float, float]:
         """Two doubles around epsilon(delta), both ends proved."""
@@ -66,7 +75,7 @@ class EpsilonSearch:
         below = above = step
         for _ in range(_SEARCH_STEPS):
             ends = [max(estimate - below, outermost[0]), min(estimate + above, outermost[1])]
-            too_large, small_enough = self._proved(ends)
+            too_large, small_enough = self._proved(ends, self._best)
             done = (too_large[0] or ends[0] == outermost[0], small_enough[1] or ends[1] == outermost[1])
             if all(done):
                 return self._narrowed(ends[0], estimate, ends[1])
@@ -80,15 +89,15 @@ class EpsilonSearch:
         inner = [estimate, estimate]
         while max(inner[0] - lower, upper - inner[1]) > goal:
             middle = [(lower + inner[0]) / 2, (inner[1] + upper) / 2]
-            too_large, small_enough = self._proved(middle, balls=False)
+            too_large, small_enough = self._proved(middle, self._narrow)
             lower, inner[0] = (middle[0], inner[0]) if too_large[0] else (lower, middle[0])
             upper, inner[1] = (middle[1], inner[1]) if small_enough[1] else (upper, middle[1])
         return lower, upper
 
-    def _proved(self, ends: list[float], balls: bool = True) -> tuple[list[bool], list[bool]]:
+    def _proved(self, ends: list[float], profile: PointAt) -> tuple[list[bool], list[bool]]:
         """For each double: is delta(e) >= delta proved, and is delta(e) <= delta proved, in both readings of e?"""
         readings = [both_readings(e) for e in ends]
-        point = self._profile([r for pair in readings for r in pair], balls=balls)
+        point = profile([r for pair in readings for r in pair])
         bracket = point.delta if self._small else point.rest
         low, high = bracket.log_lower().reshape(-1, 2), bracket.log_upper().reshape(-1, 2)
         at_least = np.all(low >= self._target + self._target_error, axis=1)
@@ -99,20 +108,19 @@ class EpsilonSearch:
     def _newton(self, start: float, low: float, high: float) -> tuple[float, float]:
         """A good estimate of the root, and a step from it that is likely to suffice for a proof. Heuristic: width only.
 
-        Searches in float64, and through balls only where float64 cannot tell on which side of the root it is.
+        Uses the best profile only where the quick one cannot tell on which side of the root it is.
         """
         epsilon, step = min(max(start, low), high), 1.0
         for attempt in range(_SEARCH_STEPS):
-            point, bottom, top = self._log_bounds(epsilon, resort=False)
-            if top - bottom > RESORT_TO_BALLS and bottom <= self._target <= top:
-                point, bottom, top = self._log_bounds(epsilon, resort=True)
-            value = (max(bottom, top - 50) + top) / 2
-            slope = math.exp(min(float(point.log_density[0]) - value, 700.0))
+            point, bottom, top = self._log_bounds(epsilon, self._quick)
+            if top - bottom > RESORT_WIDTH and bottom <= self._target <= top:
+                point, bottom, top = self._log_bounds(epsilon, self._best)
+            value = (max(bottom, top - DEEPEST) + top) / 2
+            slope = math.exp(min(float(point.log_density[0]) - value, STEEPEST))
             miss = (value - self._target) if self._small else (self._target - value)
-            step = 1.5 * (top - bottom + abs(miss) + 2 * self._target_error) / max(slope, 1e-290) + 4 * math.ulp(
-                epsilon
-            )
-            if bottom <= self._target <= top or abs(miss) < _CONVERGED * (1 + abs(self._target)):
+            gap = top - bottom + abs(miss) + 2 * self._target_error
+            step = proof_step(gap, max(slope, FLATTEST), math.ulp(epsilon))
+            if bottom <= self._target <= top or abs(miss) < CONVERGED * (1 + abs(self._target)):
                 break
             low, high = (epsilon, high) if miss > 0 else (low, epsilon)
             candidate = epsilon + miss / slope if slope > 0 else low
@@ -123,11 +131,16 @@ class EpsilonSearch:
             epsilon = candidate
         return epsilon, min(step, 1.0 + abs(epsilon))
 
-    def _log_bounds(self, epsilon: float, resort: bool) -> tuple[Point, float, float]:
+    def _log_bounds(self, epsilon: float, profile: PointAt) -> tuple[Point, float, float]:
         """The point at a double, with the bounds of log delta (or of log(1 - delta) if delta is above 1/2)."""
-        point = self._profile([Fraction(epsilon)], resort)
+        point = profile([Fraction(epsilon)])
         bracket = point.delta if self._small else point.rest
         return point, float(bracket.log_lower()[0]), float(bracket.log_upper()[0])
+
+
+def proof_step(gap: _Real, slope: _Real, ulp: _Real) -> _Real:
+    """A step from the estimate that is likely to suffice for a proof, where log delta is uncertain or off by `gap`."""
+    return 1.5 * gap / slope + 4 * ulp
 
 
 def both_readings(epsilon: float) -> tuple[Fraction, Fraction]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from exactdp.accounting.privacy_profile import profile
-from exactdp.engine.lattice.contours import Contours
+from exactdp.engine.lattice.contours import Contours, is_wide
 from exactdp.engine.lattice.tilts import delta_payoff
 from exactdp.engine.line.methods import Used
 from exactdp.engine.payoff import Payoff, delta_threshold
@@ -88,7 +88,7 @@ def explain_on_lattice(contours: Contours, epsilon: Fraction) -> Explanation:
     found = profile(contours, [epsilon]).delta
     plan = contour.plan
     arithmetic = "float64"
-    if contours.resorts(sums)[0]:
+    if is_wide(sums)[0]:
         clumps = contours.clumps
         means = "balls" if clumps is None else f"a sum over the noise of sigma2 = {clumps[0].one.sigma2}, or balls"
         arithmetic = f"float64; its bounds (the errors above) were too wide, so then by {means}"

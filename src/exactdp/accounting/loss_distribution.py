@@ -17,12 +17,13 @@ import numpy as np
 
 from exactdp.accounting.tradeoff_vertices import tails_at
 from exactdp.doubles import Floats
+from exactdp.engine.lattice.accuracy import Resort
 from exactdp.engine.lattice.contours import Contours
 
 
 def lattice_masses(contours: Contours, points: list[int]) -> tuple[Floats, Floats]:
     """Certified bounds of P(h a <= S < h b) for neighbours a, b in an ascending list of lattice points."""
-    tails = tails_at(contours, points, resort=False)
+    tails = tails_at(contours, points, Resort.NONE)
     low, high = np.exp([t.low for t in tails]), np.exp([t.high for t in tails])
     return np.maximum(low[:-1] - high[1:], 0.0), high[:-1] - low[1:]
 

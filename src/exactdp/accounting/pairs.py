@@ -7,7 +7,6 @@ The shared contours of `engine.family` answer nearly everything. What they leave
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,22 +16,31 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri_exp
 
-from exactdp.accounting.answers import Answers
-from exactdp.accounting.epsilon_search import both_readings, gaussian_start
+from exactdp.accounting.directions import BothDirections
+from exactdp.accounting.epsilon_search import (
+    CONVERGED,
+    DEEPEST,
+    FLATTEST,
+    STEEPEST,
+    both_readings,
+    gaussian_start,
+    proof_step,
+)
 from exactdp.accounting.planner import answers_for, sieve_suits
-from exactdp.accounting.privacy_profile import is_wide, point_of_sums, replace
+from exactdp.accounting.privacy_profile import point_of_sums
 from exactdp.accounting.tradeoff_vertices import Tail, beta_at_edge, tails_at, tails_of_bracket, upper_side
-from exactdp.brackets import Bracket, Point
-from exactdp.doubles import Bools, Floats
+from exactdp.brackets import Bracket, Point, overwrite
+from exactdp.doubles import EXP_SLACK, Bools, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.family.contours import Family
-from exactdp.engine.lattice.contours import ACCURACY, RESORT_TO_BALLS, Values
+from exactdp.engine.lattice.accuracy import RESORT_WIDTH, RESORT_WIDTH_BETA
+from exactdp.engine.lattice.contours import Values
 from exactdp.engine.lattice.tilts import delta_payoff
 from exactdp.engine.payoff import Payoff, Threshold, delta_threshold, tail_threshold
 from exactdp.numbers import log_rational
+from exactdp.recent import Recent
 
 _NEWTON_STEPS = 4
-_SLACK = 2.0**-48
 _CONTOURS_HELD = 4
 _NARROW = 1e-11  # ends further than this from the estimate, relative to it, are left to the search for one pair
 
@@ -49,16 +57,13 @@ class Pairs:
     """All pairs of a family, ready to be asked."""
 
     family: Family
-    _held: OrderedDict[int, Answers] = field(default_factory=OrderedDict, repr=False, compare=False)
+    _held: Recent[int, BothDirections] = field(
+        default_factory=lambda: Recent(_CONTOURS_HELD), repr=False, compare=False
+    )
 
-    def answers(self, pair: int) -> Answers:
+    def answers(self, pair: int) -> BothDirections:
         """What answers for one pair alone; a few pairs' are held."""
-        if pair not in self._held:
-            self._held[pair] = answers_for(self.family.mechanisms(pair), Effort())
-            while len(self._held) > _CONTOURS_HELD:
-                self._held.popitem(last=False)
-        self._held.move_to_end(pair)
-        return self._held[pair]
+        return self._held.get(pair, lambda: answers_for(self.family.mechanisms(pair), Effort()))
 
     @cached_property
     def _shares(self) -> bool:
@@ -93,7 +98,7 @@ class Pairs:
             return family.evaluate(kind, pairs, [asked[i][1] for i in places])
 
         point = point_of_sums(epsilons, [kind for kind, _ in asked], evaluate)
-        self._one_by_one(point, questions, np.flatnonzero(is_wide(point)).tolist())
+        self._one_by_one(point, questions, np.flatnonzero(point.is_wide(RESORT_WIDTH)).tolist())
         return point
 
     def _one_by_one(self, point: Point, questions: list[Question], places: Iterable[int]) -> None:
@@ -102,7 +107,7 @@ class Pairs:
         for i in places:
             by_pair.setdefault(questions[i].pair, []).append(i)
         for pair, members in by_pair.items():
-            replace(point, members, self.answers(pair).point([questions[i].at for i in members]))
+            overwrite(point, members, self.answers(pair).point([questions[i].at for i in members]))
 
     def epsilons(self, questions: list[Question]) -> tuple[Floats, Floats]:
         """Certified bounds of epsilon at each question's delta, 0 < delta < 1 (Theorem 5)."""
@@ -122,7 +127,7 @@ class Pairs:
         logs = {q.at: log_rational(q.at) for q in questions}
         starts = {delta: gaussian_start(spread, delta) for delta in logs}
         target = np.array([logs[q.at] for q in questions])
-        error = _SLACK * (1 + np.abs(target))
+        error = EXP_SLACK * (1 + np.abs(target))
         longest = 1 + math.sqrt(spread)
         e = np.array([starts[q.at] for q in questions])
         step = np.full(len(e), math.inf)
@@ -131,11 +136,12 @@ class Pairs:
             x, aim = e[active], target[active]
             point = self.profile([Question(pairs[i], Fraction(y)) for i, y in zip(active, x.tolist(), strict=True)])
             bottom, top = point.delta.log_lower(), point.delta.log_upper()
-            value = (np.maximum(bottom, top - 50) + top) / 2
-            slope = np.maximum(np.exp(np.minimum(point.log_density - value, 700.0)), 1e-290)
+            value = (np.maximum(bottom, top - DEEPEST) + top) / 2
+            slope = np.maximum(np.exp(np.minimum(point.log_density - value, STEEPEST)), FLATTEST)
             miss = value - aim
-            step[active] = 1.5 * (top - bottom + np.abs(miss) + 2 * error[active]) / slope + 4 * np.spacing(np.abs(x))
-            going = (np.abs(miss) >= 3e-13 * (1 + np.abs(aim))) & ((bottom > aim) | (aim > top))
+            gap = top - bottom + np.abs(miss) + 2 * error[active]
+            step[active] = proof_step(gap, slope, np.spacing(np.abs(x)))
+            going = (np.abs(miss) >= CONVERGED * (1 + np.abs(aim))) & ((bottom > aim) | (aim > top))
             active = active[going]
             if not len(active):
                 break
@@ -164,7 +170,7 @@ class Pairs:
             if near is not None:
                 lattice = self.family.typical_of(question.pair)
                 ends = beta_at_edge(lattice, question.at, near, partial(self._look_up, known, question.pair))
-            if not ends[1] - ends[0] <= 0.95 * ACCURACY * ends[1]:
+            if not ends[1] - ends[0] <= RESORT_WIDTH_BETA * ends[1]:
                 ends = self.answers(question.pair).beta_bracket(question.at)
             lower[i], upper[i] = ends
         return lower, upper
@@ -182,7 +188,7 @@ class Pairs:
             return [tails_at(self.answers(pair).contours(), [t])[0] for pair, t in points]
         bracket = self._tail_values(points).bracket
         result = tails_of_bracket([t for _, t in points], bracket)
-        for i in np.flatnonzero(bracket.is_wide(RESORT_TO_BALLS)):
+        for i in np.flatnonzero(bracket.is_wide(RESORT_WIDTH)):
             result[i] = tails_at(self.answers(points[i][0]).contours(), [points[i][1]])[0]
         return result
 

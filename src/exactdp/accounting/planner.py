@@ -9,9 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TypeVar
 
-from exactdp.accounting.answers import Answers
-from exactdp.accounting.cross_check import CrossCheck
-from exactdp.accounting.directions import Anyhow
+from exactdp.accounting.directions import BothDirections
 from exactdp.accounting.enclosures import beta_floats
 from exactdp.accounting.epsilon_search import epsilon_bracket
 from exactdp.accounting.explanation import Explanation, explain_on_lattice
@@ -31,70 +29,61 @@ from exactdp.mechanisms.mechanism import Mechanism
 LARGEST_STRIDE = 2_000_000
 """Windows that the sieve would have to walk for one contour; beyond it other methods are faster."""
 
+_Asked = TypeVar("_Asked")
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class OnLattice(Answers):
-    """The sieve; where the lattice turns out to be too fine for it, the other methods."""
+class OnLattice(BothDirections):
+    """Discrete Gaussians by the sieve on their lattice; where that turns out to be too fine, by the other methods."""
 
     lattice: Lattice
-    otherwise: Answers
-    effort: Effort
 
     @cached_property
     def _own(self) -> Contours:
         return Contours(self.lattice, effort=self.effort)
 
-    lost = property(lambda _: (0.0, 0.0))
-    log_lost = property(lambda _: -math.inf)
-    greatest_loss = property(lambda _: (math.inf, math.inf))
-    beta_at_zero = property(lambda _: (1.0, 1.0))
-
-    def _or_else(self, by_sieve: Callable[[Contours], _T], otherwise: Callable[[Answers], _T]) -> _T:
+    def _or_else(
+        self, by_sieve: Callable[[Contours, _Asked], _T], otherwise: Callable[[_Asked], _T], asked: _Asked
+    ) -> _T:
         try:
-            return by_sieve(self._own)
+            return by_sieve(self._own, asked)
         except LatticeTooFineError:
-            return otherwise(self.otherwise)
+            return otherwise(asked)
 
     def contours(self) -> Contours:
-        """The contours of the lattice."""
+        """The contours of the lattice, shared by all questions."""
         return self._own
 
-    def point(self, epsilons: list[Fraction], resort: bool = True, balls: bool = True) -> Point:
+    def point(self, epsilons: list[Fraction]) -> Point:
         """delta and 1 - delta at each epsilon."""
-        return self._or_else(lambda c: profile(c, epsilons, resort, balls), lambda a: a.point(epsilons))
+        return self._or_else(profile, super().point, epsilons)
 
     def epsilon_bracket(self, delta: Fraction) -> tuple[float, float]:
         """Bounds of epsilon(delta)."""
-        return self._or_else(lambda c: epsilon_bracket(c, delta), lambda a: a.epsilon_bracket(delta))
+        return self._or_else(epsilon_bracket, super().epsilon_bracket, delta)
 
     def beta_bracket(self, alpha: Fraction) -> tuple[float, float]:
         """Bounds of beta(alpha)."""
-        return self._or_else(lambda c: beta_floats(c, alpha), lambda a: a.beta_bracket(alpha))
+        return self._or_else(beta_floats, super().beta_bracket, alpha)
 
     def curve(self, num: int) -> TradeOffCurve:
         """Vertices of the trade-off curve."""
-        return self._or_else(lambda c: tradeoff_curve(c, num), lambda a: a.curve(num))
-
-    def cross_check(self, epsilon: Fraction) -> CrossCheck:
-        """The sieve and all others."""
-        return self.otherwise.cross_check(epsilon)
+        return self._or_else(tradeoff_curve, super().curve, num)
 
     def explain(self, epsilon: Fraction) -> Explanation:
         """The account of the sieve."""
-        return self._or_else(lambda c: explain_on_lattice(c, epsilon), lambda a: a.explain(epsilon))
+        return self._or_else(explain_on_lattice, super().explain, epsilon)
 
 
-def answers_for(mechanisms: Mapping[Mechanism, int], effort: Effort) -> Answers:
+def answers_for(mechanisms: Mapping[Mechanism, int], effort: Effort) -> BothDirections:
     """The planner's first decision: the sieve for discrete Gaussians whose lattice is not too fine, other methods otherwise."""
     total = TotalLoss(tuple(Part(m.loss(), n) for m, n in mechanisms.items()))
     groups = [Group(m.sigma2, m.sensitivity, n) for m, n in mechanisms.items() if isinstance(m, DiscreteGaussian)]
     if len(groups) < len(mechanisms):
-        return Anyhow(total, effort)
+        return BothDirections(total, effort)
     lattice = Lattice(tuple(groups))
-    otherwise = Anyhow(total, effort, lattice)
-    return OnLattice(lattice, otherwise, effort) if sieve_suits(lattice) else otherwise
+    return (OnLattice if sieve_suits(lattice) else BothDirections)(total, effort, lattice)
 
 
 def sieve_suits(lattice: Lattice) -> bool:

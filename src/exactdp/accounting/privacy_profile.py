@@ -14,35 +14,24 @@ from fractions import Fraction
 
 import numpy as np
 
-from exactdp.brackets import Bracket, Point, mirrored
-from exactdp.doubles import Bools
+from exactdp.brackets import Bracket, Point, mirrored_brackets, overwrite
+from exactdp.engine.lattice.accuracy import RESORT_WIDTH, Resort, refine
 from exactdp.engine.lattice.conditioning import decisive, log_weights, mix, support
-from exactdp.engine.lattice.contours import RESORT_TO_BALLS, Contours, Values
+from exactdp.engine.lattice.contours import Contours, Values
 from exactdp.engine.lattice.tilts import delta_payoff
 from exactdp.engine.payoff import Payoff, delta_threshold
 
 
-def profile(contours: Contours, epsilons: list[Fraction], resort: bool = True, balls: bool = True) -> Point:
-    """Certified delta and 1 - delta at each epsilon.
-
-    Float64; where that is too wide and `resort` is set, by conditioning on a coarse mechanism, and then, with `balls`, in balls.
-    """
-    point = _summed(contours, epsilons, resort=False)
-    if not resort:
-        return point
-    for i in np.flatnonzero(is_wide(point)):
-        better = _conditioned(contours, epsilons[i], bool(point.delta.upper_floats()[i] < 0.5))
-        if balls and (better is None or is_wide(better)[0]):
-            better = _summed(contours, [epsilons[i]], resort=True)
-        if better is not None:
-            replace(point, [int(i)], better)
+def profile(contours: Contours, epsilons: list[Fraction], resort: Resort = Resort.BALLS) -> Point:
+    """Certified delta and 1 - delta at each epsilon: in float64, and where that is too wide by the next steps up to `resort`."""
+    point = _summed(contours, epsilons)
+    refine(
+        point,
+        resort,
+        lambda i: _conditioned(contours, epsilons[i], bool(point.delta.upper_floats()[i] < 0.5)),
+        lambda i: _summed(contours, [epsilons[i]], balls=True),
+    )
     return point
-
-
-def is_wide(point: Point) -> Bools:
-    """Where the bounds of delta or of 1 - delta are too wide to be returned without another try."""
-    result: Bools = point.delta.is_wide(RESORT_TO_BALLS) | point.rest.is_wide(RESORT_TO_BALLS)
-    return result
 
 
 def _conditioned(contours: Contours, epsilon: Fraction, small: bool) -> Point | None:
@@ -55,11 +44,11 @@ def _conditioned(contours: Contours, epsilon: Fraction, small: bool) -> Point | 
         return None
     base, weight = epsilon - split.half, split.one.weight
     inner = [base - weight * x for x in xs]
-    point = profile(rest, inner, resort=False)
+    point = profile(rest, inner, Resort.NONE)
     part = point.delta if small else point.rest
-    again = decisive(split, xs, part.log_lower(), part.log_upper(), RESORT_TO_BALLS)
+    again = decisive(split, xs, part.log_lower(), part.log_upper(), RESORT_WIDTH)
     if again:
-        replace(point, again, profile(rest, [inner[i] for i in again]))
+        overwrite(point, again, profile(rest, [inner[i] for i in again]))
         part = point.delta if small else point.rest
     mixed = mix(split, xs, part.log_lower(), part.log_upper(), rising=small)
     if not math.isfinite(mixed[2]):
@@ -70,18 +59,12 @@ def _conditioned(contours: Contours, epsilon: Fraction, small: bool) -> Point | 
     return Point(delta, other, np.array([float(density)]))
 
 
-def replace(point: Point, places: list[int], better: Point) -> None:
-    """Put the values of `better` into the given places of `point`."""
-    for new, old in zip(better.rows(), point.rows(), strict=True):
-        old[places] = new
-
-
-def _summed(contours: Contours, epsilons: list[Fraction], resort: bool) -> Point:
+def _summed(contours: Contours, epsilons: list[Fraction], balls: bool = False) -> Point:
     """The profile by Fourier sums over the whole composition."""
     lattice = contours.lattice
 
     def evaluate(kind: Payoff, places: list[int]) -> Values:
-        return contours.evaluate(kind, [delta_threshold(lattice, abs(epsilons[i])) for i in places], resort)
+        return contours.evaluate(kind, [delta_threshold(lattice, abs(epsilons[i])) for i in places], balls)
 
     return point_of_sums(epsilons, [delta_payoff(lattice, abs(e)) for e in epsilons], evaluate)
 
@@ -101,4 +84,4 @@ def point_of_sums(
         density = np.log(np.abs(values.log_slope) * direct.upper + 1e-300) + direct.log_scale
         for row, part in enumerate((*delta.rows(), *rest.rows(), density)):
             parts[row, members] = part
-    return mirrored(Point.of_rows(parts), epsilons)
+    return mirrored_brackets(Point.of_rows(parts), epsilons)

@@ -9,25 +9,21 @@ two points it is below the chords of the neighbouring points, extended (docs/the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 
 from exactdp.accounting.tradeoff_curve import TradeOffCurve, lower_hull
-from exactdp.brackets import Point
-from exactdp.doubles import Floats
+from exactdp.brackets import PointAt
+from exactdp.doubles import LINE_SLACK, Floats
 from exactdp.numbers import log_rational
 
-_SLACK = 2.0**-46
-_TINY = 1e-322
+_TINY = 1e-322  # a few times the smallest double: covers the underflow of the parts of F
 _BISECTIONS = 200
 _CLOSEST, _NEAR = 1e-7, 5  # F is first looked at 1e-7 times 1, 4, ..., 256 away from its estimated top
 _FARTHEST = 150.0
 _ROUNDS = 120
 _GOOD_ENOUGH = 1e-11
-
-PointAt = Callable[[list[Fraction]], Point]
 
 
 def beta_from_profile(
@@ -45,7 +41,7 @@ def beta_from_profile(
     line.scale_at(best)
     near = [_CLOSEST * 4.0**i for i in range(_NEAR)]
     cuts = _Cuts(line, best, sorted({best, *(best + d for d in near), *(best - d for d in near)}))
-    highest = math.nextafter(min(float(1 - alpha) * (1 + _SLACK), at_zero[1]), 2.0)
+    highest = math.nextafter(min(float(1 - alpha) * (1 + LINE_SLACK), at_zero[1]), 2.0)
     distance, lower, upper = near[-1], 0.0, math.inf
     for _ in range(_ROUNDS):
         lower, top, where = cuts.bounds()
@@ -137,8 +133,8 @@ class _Line:
         point, unit = self._point_at([abs(e) for e in epsilons]), self._log_unit
         e = np.array([float(x) for x in epsilons])
         alpha, other = math.exp(self._log_alpha), math.exp(self._log_other)
-        slack = _SLACK * (2 + np.abs(e) + abs(self._log_alpha) + abs(self._log_other) + abs(unit))
-        slack = slack + _SLACK * np.abs(point.rest.log_scale)
+        slack = LINE_SLACK * (2 + np.abs(e) + abs(self._log_alpha) + abs(self._log_other) + abs(unit))
+        slack = slack + LINE_SLACK * np.abs(point.rest.log_scale)
         with np.errstate(over="ignore"):
             factor = np.exp(np.minimum(point.rest.log_scale - unit, 700.0))
             scaled = point.rest.lower * factor, np.minimum(point.rest.upper * factor, 1e300)
@@ -162,7 +158,7 @@ class _Line:
         if value <= 0:
             return 0.0
         log = math.log(value) + self._log_unit
-        slack = _SLACK * (2 + abs(log) + abs(self._log_unit))
+        slack = LINE_SLACK * (2 + abs(log) + abs(self._log_unit))
         exact = math.exp(min(log + (slack if up else -slack), 1.0))
         return math.nextafter(exact, math.inf) if up else max(math.nextafter(exact, 0.0), 0.0)
 

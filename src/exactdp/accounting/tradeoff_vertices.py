@@ -25,16 +25,15 @@ from scipy.special import ndtri_exp
 
 from exactdp.accounting.tradeoff_curve import TradeOffCurve, lower_hull
 from exactdp.brackets import Bracket
+from exactdp.doubles import EXP_SLACK
+from exactdp.engine.lattice.accuracy import RESORT_WIDTH, Resort, refine
 from exactdp.engine.lattice.conditioning import decisive, mix, support
-from exactdp.engine.lattice.contours import RESORT_TO_BALLS, Contours
+from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.lattice import Lattice
 from exactdp.engine.payoff import Payoff, tail_threshold
 from exactdp.errors import AccuracyError
 from exactdp.numbers import log_rational
 
-_SLACK = (
-    2.0**-48
-)  # 32 units of rounding; a logarithm of alpha and one of a slope are each within 16 of (1 + their size)
 _SEARCH_STEPS = 80
 _FARTHEST = 1 << 40  # vertices on either side of the estimate that are searched
 
@@ -49,21 +48,15 @@ class Tail:
     rest_high: float
 
 
-def tails_at(contours: Contours, steps: list[int], resort: bool = True) -> list[Tail]:
+def tails_at(contours: Contours, steps: list[int], resort: Resort = Resort.BALLS) -> list[Tail]:
     """Certified tails at lattice points of either sign; at t <= 0 through P(S >= h t) = 1 - P(S >= h (1 - t))."""
     positive = [upper_side(t) for t in steps]
-    bracket = contours.evaluate(Payoff.TAIL, [tail_threshold(t) for t in positive], resort=False).bracket
-    if resort:
-        for place in np.flatnonzero(bracket.is_wide(RESORT_TO_BALLS)):
-            i = int(place)
-            better = _conditioned(contours, positive[i])
-            if better is None or better.is_wide(RESORT_TO_BALLS)[0]:
-                better = contours.evaluate(Payoff.TAIL, [tail_threshold(positive[i])]).bracket
-            bracket.log_scale[i], bracket.lower[i], bracket.upper[i] = (
-                better.log_scale[0],
-                better.lower[0],
-                better.upper[0],
-            )
+
+    def summed(points: list[int], balls: bool = False) -> Bracket:
+        return contours.evaluate(Payoff.TAIL, [tail_threshold(t) for t in points], balls).bracket
+
+    bracket = summed(positive)
+    refine(bracket, resort, lambda i: _conditioned(contours, positive[i]), lambda i: summed([positive[i]], balls=True))
     return tails_of_bracket(steps, bracket)
 
 
@@ -95,9 +88,9 @@ def _conditioned(contours: Contours, t: int) -> Bracket | None:
     if not xs:
         return None
     points = [math.ceil((y - split.one.weight * x) / rest.lattice.step) for x in xs]
-    inner = tails_at(rest, points, resort=False)
+    inner = tails_at(rest, points, Resort.NONE)
     lows, highs = np.array([i.low for i in inner]), np.array([i.high for i in inner])
-    again = decisive(split, xs, lows, highs, RESORT_TO_BALLS)
+    again = decisive(split, xs, lows, highs, RESORT_WIDTH)
     if again:
         better = tails_at(rest, [points[i] for i in again])
         lows[again], highs[again] = [b.low for b in better], [b.high for b in better]
@@ -189,7 +182,7 @@ class _Side:
     def __init__(self, alpha: Fraction) -> None:
         self.small = alpha <= Fraction(1, 2)
         self.log = log_rational(alpha if self.small else 1 - alpha)
-        self.error = _SLACK * (1 + abs(self.log))
+        self.error = EXP_SLACK * (1 + abs(self.log))
 
     def alpha_at_least(self, tail: Tail) -> bool:
         """Proved: alpha_t >= alpha."""
@@ -207,12 +200,13 @@ class _Side:
         """Bounds of beta_t + e^{log_slope} (alpha_t - alpha), the line through vertex t."""
         low, high = (tail.low, tail.high) if self.small else (tail.rest_low, tail.rest_high)
         sign = 1.0 if self.small else -1.0
-        slack = self.error + _SLACK * (1 + abs(log_slope))
+        slack = self.error + EXP_SLACK * (1 + abs(log_slope))
         # e^slope (alpha_t - alpha) = sign * (e^{slope + log tail} - e^{slope + log alpha}); the gap is at most a few times beta
         ends = [_gap(log_slope, low - slack, self.log + slack), _gap(log_slope, high + slack, self.log - slack)]
         ends = sorted(sign * e for e in ends)
         bottom, top = _exp(beta.low), _exp(beta.high)
-        return (bottom + ends[0]) - _SLACK * (bottom + abs(ends[0])), (top + ends[1]) + _SLACK * (top + abs(ends[1]))
+        slacks = EXP_SLACK * (bottom + abs(ends[0])), EXP_SLACK * (top + abs(ends[1]))
+        return (bottom + ends[0]) - slacks[0], (top + ends[1]) + slacks[1]
 
 
 def _gap(log_factor: float, log_x: float, log_y: float) -> float:
@@ -242,7 +236,7 @@ def find_edge(contours: Contours, alpha: Fraction) -> int:
             break
         if not low < t < high or attempt % 6 == 5:
             t = (low + high) // 2
-        values = contours.evaluate(Payoff.TAIL, [tail_threshold(t)], resort=False)
+        values = contours.evaluate(Payoff.TAIL, [tail_threshold(t)])
         excess = float(values.bracket.log_upper()[0]) - log_wanted
         low, high = (t, high) if excess >= 0 else (low, t)
         per_step = float(values.log_slope[0]) * lattice.h
@@ -268,8 +262,8 @@ def tradeoff_curve(contours: Contours, num: int) -> TradeOffCurve:
     if len(steps) > 2:  # the vertex in the middle, where alpha and beta are alike, is always there
         steps.remove(min(steps, key=lambda t: abs(2 * t - lattice.spread_steps - 1)))
     ordered = sorted(steps | {(lattice.spread_steps + 1) // 2})
-    alphas = [_exp(a.low) for a in tails_at(contours, ordered, resort=False)]
-    betas = [_exp(b.low) for b in tails_at(contours, [lattice.spread_steps + 1 - t for t in ordered], resort=False)]
+    alphas = [_exp(a.low) for a in tails_at(contours, ordered, Resort.NONE)]
+    betas = [_exp(b.low) for b in tails_at(contours, [lattice.spread_steps + 1 - t for t in ordered], Resort.NONE)]
     inside = [
         (min(max(a, 5e-324), 1 - 2.0**-53), min(b, 1 - 2.0**-53))
         for a, b in zip(alphas, betas, strict=True)

@@ -29,11 +29,7 @@ import numpy
 import scipy
 
 import exactdp
-from exactdp.accounting.certificates.routes import (
-    QUANTITY,
-    Evaluation,
-    prove,
-)
+from exactdp.accounting.certificates.routes import QUANTITY, Evaluation, prove
 from exactdp.accounting.composition import Composition
 from exactdp.errors import InvalidInputError
 from exactdp.files import write_text
@@ -156,7 +152,7 @@ def certify(
         found = " and ".join(present) or "none of them"
         raise InvalidInputError(f"A certificate answers one question: give epsilon, delta or alpha. Found {found}.")
     given, value = present[0], _question(present[0], rational(asked[present[0]], present[0]))
-    digits = read_digits(digits)
+    digits = whole(digits, "digits", 5, 1000)
     lower, upper, plan = prove(_checked(composition), given, value, digits)
     result = Certificate(composition, given, value, digits, lower, upper, plan, _versions())
     result = replace(result, sha256=result.digest())
@@ -187,14 +183,6 @@ def _checked(composition: Composition) -> Composition:
         if count > _MOST_COPIES:
             raise InvalidInputError(f"A certificate counts at most {_MOST_COPIES} equal mechanisms. Found {count:.3g}.")
     return composition
-
-
-def read_digits(value: object) -> int:
-    """How many digits are asked for."""
-    digits = whole(value, "digits", 5)
-    if digits > 1000:
-        raise InvalidInputError(f"digits must be at most 1000. Found {value}.")
-    return digits
 
 
 def _read(record: dict[str, Any]) -> Certificate:
@@ -228,7 +216,7 @@ def _read(record: dict[str, Any]) -> Certificate:
         _checked(Composition(counts)),
         given,
         _question(given, read_fraction(record["question"], "value")),
-        read_digits(record["digits"]),
+        whole(record["digits"], "digits", 5, 1000),
         read_decimal(record["enclosure"], "lower"),
         read_decimal(record["enclosure"], "upper"),
         plan,

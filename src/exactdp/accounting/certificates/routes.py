@@ -14,14 +14,14 @@ from typing import NamedTuple, Protocol
 from flint import arb
 
 from exactdp.accounting.composition import Composition
-from exactdp.accounting.enclosures import beta_from_tails
-from exactdp.balls import ball, bits_of, decimals, fraction, precision
+from exactdp.accounting.enclosures import beta_from_tails, delta_from_sums, tails_from_sums
+from exactdp.balls import SPARE, ball, bits_of, correct_digits, decimals, fraction, precision, raised
 from exactdp.engine.lattice.ball import BallContour, BallSum
 from exactdp.engine.lattice.contours import BALL_NODE_LIMIT, Contours
 from exactdp.engine.lattice.lattice import Group, Lattice
 from exactdp.engine.lattice.plan import log_expected, make_plan
-from exactdp.engine.lattice.tilts import Rung, delta_payoff, rung, rung_index, short
-from exactdp.engine.payoff import Payoff, Threshold, delta_threshold, tail_threshold
+from exactdp.engine.lattice.tilts import Rung, rung, rung_index, short
+from exactdp.engine.payoff import Payoff, Threshold
 from exactdp.engine.published import method as reference
 from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
 from exactdp.strict_json import LARGEST_EXPONENT
@@ -30,8 +30,6 @@ QUANTITY = {"epsilon": "delta", "delta": "epsilon", "alpha": "beta"}
 """What is asked, by what is given."""
 
 _SMALLEST_STEP = Fraction(1, 10**100)
-_ATTEMPTS = 12
-_SPARE = 6  # digits by which a contour aims beyond those wanted
 
 
 @dataclass(frozen=True)
@@ -88,32 +86,26 @@ class EngineRoute:
 
     def delta(self, epsilon: Fraction, digits: int) -> arb:
         """delta(epsilon); it or its complement has at least `digits` correct digits."""
-        size = abs(epsilon)
-        payoff = delta_payoff(self.lattice, size)
-        direct = self._enclose(payoff, delta_threshold(self.lattice, size), digits)
-        with precision(bits_of(digits)):
-            value = direct if payoff is Payoff.DELTA else 1 - direct
-            return value if epsilon >= 0 else -ball(epsilon).expm1() + ball(epsilon).exp() * value
+        return delta_from_sums(self.lattice, epsilon, lambda payoff, at: self._enclose(payoff, at, digits), digits)
 
     def tails(self, steps: list[int], digits: int) -> list[arb]:
         """P(S >= h t) with at least `digits` correct digits of the smaller of it and its complement."""
-        found = [self._enclose(Payoff.TAIL, tail_threshold(t if t > 0 else 1 - t), digits) for t in steps]
-        with precision(bits_of(digits)):
-            return [value if t > 0 else 1 - value for t, value in zip(steps, found, strict=True)]
+        return tails_from_sums(steps, lambda payoff, at: self._enclose(payoff, at, digits), digits)
 
     def _enclose(self, payoff: Payoff, threshold: Threshold, digits: int) -> arb:
         where = self._rung(payoff, threshold)
         taken = {e.nodes for e in self.checked or ()}
-        level = digits + _SPARE
-        for _ in range(_ATTEMPTS):
+
+        def attempt(level: int) -> tuple[arb | None, int]:
             contour = self._contour(where, level)
             found = contour.evaluate([threshold])[0]
-            correct = _accuracy(found.value)
+            correct = correct_digits(found.value)
             if correct > digits and contour.plan.nodes not in taken:
                 self.made[payoff, threshold] = _evaluation(contour, threshold, level, found)
-                return found.value
-            level += max(_SPARE, digits + 2 - correct)
-        raise AccuracyError(f"{digits} digits were not reached in {_ATTEMPTS} attempts. Ask for fewer digits.")
+                return found.value, 0
+            return None, max(SPARE, digits + 2 - correct)
+
+        return raised(attempt, digits, digits + SPARE)
 
     def _rung(self, payoff: Payoff, threshold: Threshold) -> Rung:
         index = rung_index(self.lattice, payoff, float(threshold.steps * self.lattice.step))
@@ -160,19 +152,19 @@ def beta(route: Route, lattice: Lattice, alpha: Fraction, digits: int) -> arb:
     return beta_from_tails(Contours(lattice), alpha, lambda steps: route.tails(steps, digits), digits)
 
 
-class Comparison(NamedTuple):
+class Position(NamedTuple):
     """Where a route proves the exact answer to be, and to how many digits it knows what it compared.
 
-    `position` is 0 between the ends of a claim, -1 below them, 1 above them, None where the route cannot tell.
+    `side` is 0 between the ends of a claim, -1 below them, 1 above them, None where the route cannot tell.
     """
 
-    position: int | None
+    side: int | None
     digits: int
 
 
 def compare(
     route: Route, lattice: Lattice, given: str, value: Fraction, ends: tuple[Decimal, Decimal], digits: int
-) -> Comparison:
+) -> Position:
     """A claim against what a route finds with so many working digits."""
     lower, upper = map(Fraction, ends)
     if given == "delta":  # delta falls with epsilon: the claim is delta(upper) <= delta <= delta(lower)
@@ -185,8 +177,8 @@ def compare(
         with precision(bits_of(digits)):
             bottom, top = ball(lower), ball(upper)
             inside, below, above = least >= bottom and most <= top, most < bottom, least > top
-    position = 0 if inside else -1 if below else 1 if above else None
-    return Comparison(position, min(_accuracy(least), _accuracy(most)))
+    side = 0 if inside else -1 if below else 1 if above else None
+    return Position(side, min(correct_digits(least), correct_digits(most)))
 
 
 def prove(
@@ -196,23 +188,17 @@ def prove(
     lattice = lattice_of(composition)
     if given == "delta" and ends is None:
         ends = composition.epsilon_bounds(value, digits=digits)
-    working = digits + _SPARE
-    for _ in range(_ATTEMPTS):
-        route = EngineRoute(lattice)
+
+    def attempt(working: int) -> tuple[tuple[Decimal, Decimal, tuple[Evaluation, ...]] | None, int]:
+        route, more = EngineRoute(lattice), max(SPARE, digits // 2)
         if ends is not None:
-            if compare(route, lattice, given, value, ends, working).position == 0:
-                return *ends, tuple(route.made.values())
-        else:
-            found = route.delta(value, working) if given == "epsilon" else beta(route, lattice, value, working)
-            if _accuracy(found) > digits:
-                return *_written(found, digits), tuple(route.made.values())
-        working += max(_SPARE, digits // 2)
-    raise AccuracyError(f"{digits} digits were not reached in {_ATTEMPTS} attempts. Ask for fewer digits.")
+            proved = compare(route, lattice, given, value, ends, working).side == 0
+            return (*ends, tuple(route.made.values())) if proved else None, more
+        found = route.delta(value, working) if given == "epsilon" else beta(route, lattice, value, working)
+        proved = correct_digits(found) > digits
+        return (*_written(found, digits), tuple(route.made.values())) if proved else None, more
 
-
-def _accuracy(value: arb) -> int:
-    """Correct decimal digits, rounded down (0 unless the ball is positive)."""
-    return int(value.rel_accuracy_bits() / math.log2(10)) if value > 0 else 0
+    return raised(attempt, digits, digits + SPARE)
 
 
 def _written(value: arb, digits: int) -> tuple[Decimal, Decimal]:

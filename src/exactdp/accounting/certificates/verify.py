@@ -11,14 +11,7 @@ from fractions import Fraction
 
 import exactdp
 from exactdp.accounting.certificates.certificate import Certificate
-from exactdp.accounting.certificates.routes import (
-    QUANTITY,
-    EngineRoute,
-    PublishedRoute,
-    compare,
-    lattice_of,
-    prove,
-)
+from exactdp.accounting.certificates.routes import QUANTITY, EngineRoute, PublishedRoute, compare, lattice_of, prove
 from exactdp.engine.published import method as reference
 from exactdp.errors import ExactDPError
 from exactdp.notebooks import repr_html
@@ -104,11 +97,11 @@ def _check_again(record: Certificate) -> tuple[bool, str]:
     lattice = lattice_of(record.composition)
     for extra in _EXTRA:
         route = EngineRoute(lattice, record.plan)
-        position = compare(route, lattice, record.given, record.value, record.ends, record.digits + extra).position
-        if position is not None:
+        side = compare(route, lattice, record.given, record.value, record.ends, record.digits + extra).side
+        if side is not None:
             named = dict.fromkeys(f"{float(e.tilt):.6g} (N = {e.nodes}, {e.bits} bits)" for e in route.made.values())
             made = f"recomputed with tilt {', '.join(list(named)[:2])}" + (", ..." if len(named) > 2 else "")
-            return position == 0, f"{_missed(record, position)}{made}"
+            return side == 0, f"{_missed(record, side)}{made}"
     return False, f"{record.digits + _EXTRA[-1]} digits do not decide whether the exact value is inside the enclosure"
 
 
@@ -141,17 +134,17 @@ def _check_reference(record: Certificate) -> tuple[bool | None, str]:
         found = compare(route, lattice, record.given, record.value, record.ends, digits + depth)
     except ExactDPError as error:
         return None, f"the published method was not run ({error})"
-    if found.position:
-        return False, f"{_missed(record, found.position)}by the published method"
+    if found.side:
+        return False, f"{_missed(record, found.side)}by the published method"
     if found.digits < _FEWEST:
         return None, "the published method was too coarse to say anything"
     return True, f"the published method agrees to {min(found.digits, record.digits)} digits"
 
 
-def _missed(record: Certificate, position: int) -> str:
+def _missed(record: Certificate, side: int) -> str:
     """How the exact value misses the claim; nothing if it does not."""
     ends = {0: "", -1: f"below the lower end {shown(record.lower)}", 1: f"above the upper end {shown(record.upper)}"}
-    return f"{QUANTITY[record.given]} is {ends[position]}, " if position else ""
+    return f"{QUANTITY[record.given]} is {ends[side]}, " if side else ""
 
 
 _CHECKS: dict[str, Callable[[Certificate], tuple[bool | None, str]]] = {

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TypeVar
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
-from flint import arb
-from numpy.typing import NDArray
 
+from exactdp.balls import ATTEMPTS, correct_digits, raised
 from exactdp.brackets import Bracket, bracket_of_balls
-from exactdp.doubles import Floats
+from exactdp.doubles import Bools, Floats
 from exactdp.engine.effort import Effort
+from exactdp.engine.lattice.accuracy import RESORT_ATTEMPTS, RESORT_DIGITS, RESORT_WIDTH, if_affordable
 from exactdp.engine.lattice.ball import BallContour, BallSum
 from exactdp.engine.lattice.conditioning import Split, split_off_coarsest
 from exactdp.engine.lattice.float64 import Contour, Sums
@@ -24,33 +22,17 @@ from exactdp.engine.lattice.plan import Plan, log_expected, make_plan, too_fine
 from exactdp.engine.lattice.tilts import rung, rung_index
 from exactdp.engine.payoff import Payoff, Threshold
 from exactdp.engine.sieve.phases import LARGEST_NODES
-from exactdp.errors import AccuracyError, LatticeTooFineError
-
-ACCURACY = 1e-11
-"""The relative width that float64 bounds of delta and beta keep to; where float64 alone cannot, balls take over."""
-
-RESORT_TO_BALLS = 8e-12
-"""The relative width of float64 bounds at which they do."""
-
-RESORT_DIGITS = 14
-RESORT_ATTEMPTS = 3
-
-RESORT_WORK = 400_000
-"""Nodes times groups beyond which the wider float64 bounds are returned instead."""
+from exactdp.errors import AccuracyError
+from exactdp.recent import Recent
 
 BALL_NODE_LIMIT = 3_000_000
 """Nodes beyond which an enclosure is refused with the advice to ask for fewer digits."""
 
-_DEEPEST = (
-    1e12  # beyond exp(-1e12) a double cannot hold the logarithm to four decimals: only the sub-Gaussian bound is given
-)
+_DEEPEST = 1e12  # beyond exp(-1e12) a double cannot hold the logarithm to four decimals: there Lemma 1 alone answers
 _DEEPEST_SPLIT = 2
 _FEWEST_TERMS = 10_000
 _KEPT_NODES = 300_000
 _LEVEL_STEP = 4  # digits by which the aim of a ball contour is rounded up, so that contours can be shared
-_ATTEMPTS = 12
-
-_T = TypeVar("_T", Contour, BallContour)
 
 
 @dataclass(frozen=True)
@@ -61,21 +43,13 @@ class Values:
     log_slope: Floats
 
 
-class _Recent:
-    """The most recently used contours, as many as hold a bounded number of nodes together."""
+def _nodes(contour: Contour | BallContour) -> int:
+    return len(contour.plan.kept)
 
-    def __init__(self) -> None:
-        self._items: OrderedDict[Hashable, Contour | BallContour] = OrderedDict()
 
-    def get(self, key: Hashable, build: Callable[[], _T]) -> _T:
-        if key in self._items:
-            self._items.move_to_end(key)
-            return self._items[key]  # type: ignore[return-value]
-        built = build()
-        self._items[key] = built
-        while len(self._items) > 8 and sum(len(c.plan.kept) for c in self._items.values()) > _KEPT_NODES:
-            self._items.popitem(last=False)
-        return built
+def _held() -> Recent[Any, Any]:
+    """The contours used last: eight, and more as long as they have few nodes together."""
+    return Recent(_KEPT_NODES, _nodes, fewest=8)
 
 
 @dataclass(frozen=True)
@@ -86,7 +60,10 @@ class Contours:
     effort: Effort = field(default_factory=Effort)
     depth: int = 0
     """How many mechanisms were split off before (see `clumps`)."""
-    _recent: _Recent = field(default_factory=_Recent, repr=False, compare=False)
+    _recent: Recent[tuple[Payoff, int], Contour] = field(default_factory=_held, repr=False, compare=False)
+    _recent_balls: Recent[tuple[Payoff, int, int], BallContour] = field(
+        default_factory=_held, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         estimate = math.sqrt(self.lattice.r) / self.lattice.h if self.lattice.h > 0 else math.inf
@@ -119,10 +96,10 @@ class Contours:
         """The rung nearest to the threshold's saddle point."""
         return rung_index(self.lattice, payoff, float(threshold.steps * self.lattice.step))
 
-    def evaluate(self, payoff: Payoff, thresholds: list[Threshold], resort: bool = True) -> Values:
-        """Certified values at all thresholds, each on its own rung, in float64 or, where that is too wide, through balls.
+    def evaluate(self, payoff: Payoff, thresholds: list[Threshold], balls: bool = False) -> Values:
+        """Certified values at all thresholds, each on its own rung: in float64, and with `balls` where that is too wide in balls.
 
-        Without `resort` the float64 bounds are returned as they are: valid, but maybe wide.
+        What float64 cannot hold at all is tried in balls in any case.
         """
         by_rung: dict[int, list[int]] = {}
         parts = np.empty((4, len(thresholds)))
@@ -137,8 +114,8 @@ class Contours:
             with np.errstate(divide="ignore", invalid="ignore"):
                 parts[:, members] = sums.log_scale, sums.lower, sums.upper, sums.slope / sums.value
             lost = ~(np.isfinite(sums.upper) & (sums.upper > 0))
-            for i in np.array(members)[self.resorts(sums) if resort else lost]:
-                better = self._resort(payoff, thresholds[i])
+            for i in np.array(members)[is_wide(sums) if balls else lost]:
+                better = if_affordable(self.lattice, partial(self._in_balls, payoff, thresholds[i]))
                 if better is not None:
                     parts[:, i] = better
         if not (np.isfinite(parts[:3]).all() and (parts[2] > 0).all()):
@@ -147,49 +124,28 @@ class Contours:
             )
         return Values(Bracket(parts[0], parts[1], parts[2]), np.nan_to_num(parts[3], posinf=0.0))
 
-    def resorts(self, sums: Sums) -> NDArray[np.bool_]:
-        """Which float64 results are too wide to be returned without trying balls."""
-        narrow = (sums.upper > 0) & (sums.upper - sums.lower <= RESORT_TO_BALLS * sums.upper)
-        result: NDArray[np.bool_] = ~narrow
-        return result
-
-    def _resort(self, payoff: Payoff, threshold: Threshold) -> tuple[float, float, float, float] | None:
-        """One value through balls, if that is affordable."""
-        try:
-            limit = RESORT_WORK // len(self.lattice.groups)
-            value = self.enclose(payoff, [threshold], RESORT_DIGITS, limit, RESORT_ATTEMPTS)[0]
-        except (AccuracyError, LatticeTooFineError):
-            return None
-        log_scale, lower, upper = bracket_of_balls(value.value)
-        return log_scale, lower, upper, float((value.slope / value.value).mid())
+    def _in_balls(self, payoff: Payoff, threshold: Threshold, node_limit: int) -> tuple[float, float, float, float]:
+        found = self.enclose(payoff, threshold, RESORT_DIGITS, node_limit, RESORT_ATTEMPTS)
+        return *bracket_of_balls(found.value), float((found.slope / found.value).mid())
 
     def enclose(
         self,
         payoff: Payoff,
-        thresholds: list[Threshold],
+        threshold: Threshold,
         digits: int,
         node_limit: int = BALL_NODE_LIMIT,
-        attempts: int = _ATTEMPTS,
-    ) -> list[BallSum]:
-        """Enclosures at all thresholds with at least `digits` correct digits each."""
-        wanted = [(self.rung_of(payoff, t), self._loss(payoff, t)) for t in thresholds]
-        results: list[BallSum | None] = [None] * len(thresholds)
-        for _ in range(attempts + 1):
-            by_aim: dict[tuple[int, int], list[int]] = {}
-            for i, (index, loss) in enumerate(wanted):
-                if results[i] is None:
-                    level = digits + 2 + _LEVEL_STEP * math.ceil(loss / _LEVEL_STEP)
-                    by_aim.setdefault((index, level), []).append(i)
-            if not by_aim:
-                return [r for r in results if r is not None]
-            for (index, level), members in by_aim.items():
-                contour = self._ball_contour(payoff, index, level, node_limit)
-                for i, found in zip(members, contour.evaluate([thresholds[i] for i in members]), strict=True):
-                    if _has_digits(found.value, digits):
-                        results[i] = found
-                    else:  # as much again as is missing
-                        wanted[i] = (index, wanted[i][1] + max(_LEVEL_STEP, digits - _digits_of(found.value)))
-        raise AccuracyError(f"{digits} digits were not reached in {attempts} attempts. Ask for fewer digits.")
+        attempts: int = ATTEMPTS,
+    ) -> BallSum:
+        """An enclosure with at least `digits` correct digits."""
+        index = self.rung_of(payoff, threshold)
+
+        def attempt(loss: float) -> tuple[BallSum | None, int]:
+            level = digits + 2 + _LEVEL_STEP * math.ceil(loss / _LEVEL_STEP)
+            found = self._ball_contour(payoff, index, level, node_limit).evaluate([threshold])[0]
+            proved = bool(found.value > 0) and int(found.value.rel_accuracy_bits()) > digits * math.log2(10) + 2
+            return found if proved else None, max(_LEVEL_STEP, digits - correct_digits(found.value))
+
+        return raised(attempt, digits, self._loss(payoff, threshold), attempts)
 
     def _ball_contour(self, payoff: Payoff, index: int, level: int, node_limit: int) -> BallContour:
         def build() -> BallContour:
@@ -197,7 +153,7 @@ class Contours:
             plan = make_plan(self.lattice, where, log_expected(self.lattice, where) - level * math.log(10))
             return BallContour(plan, math.ceil(level * math.log2(10)) + 40 + len(plan.kept).bit_length())
 
-        contour = self._recent.get((payoff, index, level), build)
+        contour = self._recent_balls.get((payoff, index, level), build)
         if len(contour.plan.kept) > node_limit:
             raise AccuracyError(
                 f"{len(contour.plan.kept):,} nodes would have to be evaluated at {contour.bits} bits, more than the "
@@ -215,10 +171,6 @@ class Contours:
         )
 
 
-def _digits_of(value: arb) -> int:
-    """Correct decimal digits of a ball (0 if it contains 0)."""
-    return max(0, math.floor(int(value.rel_accuracy_bits()) / math.log2(10)))
-
-
-def _has_digits(value: arb, digits: int) -> bool:
-    return bool(value > 0) and int(value.rel_accuracy_bits()) > digits * math.log2(10) + 2
+def is_wide(sums: Sums) -> Bools:
+    """Which float64 sums are too wide to be returned without another try (accuracy.py)."""
+    return Bracket(sums.log_scale, sums.lower, sums.upper).is_wide(RESORT_WIDTH)

@@ -1,0 +1,65 @@
+"""How narrow answers on the lattice are, and what is tried until they are: the one place where that is decided.
+
+For delta, 1 - delta and tails, in this order, each step only where the bounds found before are further apart than RESORT_WIDTH:
+
+    float64         the Fourier sum of the whole composition
+    conditioning    a sum over the noise of one coarse mechanism, where the loss comes in clumps (conditioning.py)
+    balls           the Fourier sum in balls, RESORT_DIGITS digits, if it has at most RESORT_WORK nodes times groups
+
+beta is made of tails, so it has one step more, its tails in balls, where its bounds are further apart than RESORT_WIDTH_BETA.
+Pairs of a family have one step before, the contours they share. What is wide in the end is returned: proved all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import TypeVar
+
+import numpy as np
+
+from exactdp.brackets import Bracket, Point, overwrite
+from exactdp.engine.lattice.lattice import Lattice
+from exactdp.errors import AccuracyError, LatticeTooFineError
+
+ACCURACY = 1e-11
+"""The relative width that bounds of delta and beta in doubles keep to, where these steps suffice."""
+
+RESORT_WIDTH = 8e-12
+RESORT_WIDTH_BETA = 0.95 * ACCURACY
+RESORT_DIGITS = 14
+RESORT_ATTEMPTS = 3
+RESORT_WORK = 400_000
+
+_T = TypeVar("_T")
+_Found = TypeVar("_Found", Bracket, Point)
+
+
+class Resort(Enum):
+    """The last step that may be tried, from the fastest to the most accurate."""
+
+    NONE = auto()
+    CONDITIONING = auto()
+    BALLS = auto()
+
+
+def refine(
+    found: _Found, resort: Resort, conditioned: Callable[[int], _Found | None], in_balls: Callable[[int], _Found]
+) -> None:
+    """Replace what float64 left too wide, place by place, by the next steps up to `resort`."""
+    if resort is Resort.NONE:
+        return
+    for place in np.flatnonzero(found.is_wide(RESORT_WIDTH)).tolist():
+        better = conditioned(place)
+        if resort is Resort.BALLS and (better is None or better.is_wide(RESORT_WIDTH)[0]):
+            better = in_balls(place)
+        if better is not None:
+            overwrite(found, [place], better)
+
+
+def if_affordable(lattice: Lattice, in_balls: Callable[[int], _T]) -> _T | None:
+    """What balls give within the limit on nodes they are called with; None where that is not enough."""
+    try:
+        return in_balls(RESORT_WORK // len(lattice.groups))
+    except (AccuracyError, LatticeTooFineError):
+        return None
