@@ -33,7 +33,11 @@ TESTS = {
     "theory/local_error.py": ["tests/theory/test_theory.py"],
     "theory/moments.py": ["tests/theory/test_theory.py"],
     **{
-        f"{name}.py": ["tests/accounting/test_any_composition.py"]
+        f"{name}.py": [
+            "tests/engine/test_line_methods.py",
+            "tests/accounting/test_any_composition.py",
+            "tests/accounting/test_closed_forms.py",
+        ]
         for name in (
             "engine/line/plan",
             "engine/line/float64",
