@@ -20,6 +20,8 @@ TESTS = {
     "engine/family/nodes.py": ["tests/engine/test_family.py"],
     "engine/family/contours.py": ["tests/engine/test_family.py"],
     "accounting/pairs.py": ["tests/engine/test_family.py"],
+    "accounting/enclosures.py": ["tests/accounting/test_enclosures.py"],
+    "brackets.py": ["tests/accounting/test_enclosures.py", "tests/accounting/test_composition.py"],
     "census/overall.py": ["tests/census/test_study.py", "-k", "envelope or overall"],
     "guarantees/calibration.py": ["tests/census/test_savings.py", "tests/guarantees/test_calibration.py"],
     "mechanisms/loss.py": ["tests/mechanisms/test_mechanisms.py"],
@@ -321,6 +323,14 @@ MUTANTS = [
         "[d.epsilon(delta) for d in self._directions]",
         "[self._directions[0].epsilon(delta)]",
     ),
+    ("the mirror in balls without its shift", "brackets.py", "-ball(epsilon).expm1() + ball", "ball"),
+    (
+        "the mirror in brackets without its shift",
+        "brackets.py",
+        "(away + shrink * point.delta.upper_floats())",
+        "(shrink * point.delta.upper_floats())",
+    ),
+    ("digits promised too early", "accounting/enclosures.py", "bits > (digits + 1) *", "bits > (digits - 2) *"),
     ("beta from too few chords", "accounting/tradeoff_dual.py", "return max(ends)", "return min(ends)"),
     (
         "reduction: radius too small",
