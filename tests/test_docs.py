@@ -1,8 +1,9 @@
-"""The documentation: its examples run and print what they say, its links lead somewhere, its site builds strictly."""
+"""The documentation: its examples run and print what they say, links and citations lead somewhere, the site builds strictly."""
 
 from __future__ import annotations
 
 import contextlib
+import html
 import importlib.util
 import io
 import os
@@ -10,17 +11,25 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from urllib.parse import unquote
 
 import pytest
 
+import citations
+import exactdp
 import examples
+from exactdp import census, conversions, guarantees, theory
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 WRITTEN = [page for page in PAGES if page.parent != DOCS / "reference"]
 """Pages of the reference are made from docstrings, whose examples are doctests."""
+CITING = [
+    *sorted((DOCS / "theory").glob("*.md")),
+    *(DOCS / f"{page}.md" for page in ("architecture", "concepts", "which-method")),
+]
 
 
 def _name(path: Path) -> str:
@@ -84,8 +93,67 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in PAGES)
 
 
+@pytest.mark.parametrize("page", CITING, ids=_name)
+def test_what_is_cited_exists(page: Path) -> None:
+    count, missing = citations.cited(page)
+    assert count
+    assert not missing, f"{_name(page)} cites what is not there"
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("`engine/lattice/plan.py`, `log_aliasing` in `engine/lattice/plan.py`, `delta`, `x + 1`, `math.tau`", []),
+        ("`engine/lattice/plans.py`", ["engine/lattice/plans.py"]),
+        ("`log_aliasing` in `engine/lattice/ball.py`", ["log_aliasing in engine/lattice/ball.py"]),
+        ("`peak_bounds` and\n`log_aliasing` in\n`engine/lattice/plan.py`", ["peak_bounds in engine/lattice/plan.py"]),
+        ("`profile._Search`, `Composition.deltas`, `Composition.delta`", ["profile._Search", "Composition.deltas"]),
+        ("`test_what_is_cited_*`, `test_what_was_cited_*`", ["test_what_was_cited_*"]),
+        ("`theta_left_in()`, `explain(5)`, `EpsilonHunt`", ["theta_left_in()", "EpsilonHunt"]),
+        ("`exactdp.Composition`, `exactdp.conversions`, `exactdp.composer`", ["exactdp.composer"]),
+    ],
+)
+def test_a_citation_of_nothing_is_found(text: str, missing: list[str], tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    assert citations.cited(page)[1] == missing
+
+
+def _formulas(page: Path) -> int:
+    """How many formulas stand in a page, those in code left out."""
+    prose = re.sub(r"^ *```.*?^ *```$|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    displays = re.findall(r"\$\$.+?\$\$", prose, flags=re.DOTALL)
+    return len(displays) + len(re.findall(r"\$[^$\n]+\$", re.sub(r"\$\$.+?\$\$", "", prose, flags=re.DOTALL)))
+
+
+def _hook() -> ModuleType:
+    pytest.importorskip("latex2mathml", reason="formulas are converted where the extra docs is installed")
+    spec = importlib.util.spec_from_file_location("formulas", DOCS / "formulas.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_formulas_are_set_as_tex_does() -> None:
+    mathml = _hook().mathml
+    assert mathml("2 \\log x", False).count('<mspace width="0.167em" />') == 2
+    assert "<mi>~" not in mathml(r"X \sim Y", False)
+    assert "mtable" in mathml(r"\begin{aligned} a &= b \\ &\le c \end{aligned}", True)
+    assert mathml("x", True).startswith('<div class="formula"><math display="block">')
+
+
+@pytest.mark.parametrize("latex", [r"\foo", r"\frac{1}", "x^", r"\left( x", "{a", "a & b", r"\text{if $x$}"])
+def test_a_formula_that_cannot_be_converted_is_named(latex: str) -> None:
+    page = SimpleNamespace(file=SimpleNamespace(src_path="theory/page.md"))
+    text = f'<span class="arithmatex">\\({html.escape(latex)}\\)</span>'
+    with pytest.raises(Exception, match="theory/page.md: the formula " + re.escape(latex)):
+        _hook().on_page_content(text, page)
+
+
 @pytest.mark.skipif(
-    importlib.util.find_spec("mkdocs") is None or importlib.util.find_spec("mkdocstrings") is None,
+    any(importlib.util.find_spec(name) is None for name in ("mkdocs", "mkdocstrings", "latex2mathml")),
     reason="the site is built where the extra docs is installed: pip install 'exactdp[docs]'",
 )
 def test_the_site_builds_strictly_and_asks_no_other_host(tmp_path: Path) -> None:
@@ -99,10 +167,20 @@ def test_the_site_builds_strictly_and_asks_no_other_host(tmp_path: Path) -> None
     loaded = [
         url
         for text in pages
-        for url in re.findall(r"<(?:script|link|img|iframe)[^>]+?(?:src|href)=\"?([^\" >]+)", text)
+        for url in re.findall(
+            r"<(?:script|link|img|iframe|object|source|use)[^>]+?(?:src|href|data)=\"?([^\" >]+)", text
+        )
     ]
     assert loaded
     assert not [url for url in loaded if re.match(r"(?:https?:)?//", url)]
+    assert not [path for path in tmp_path.rglob("*.css") if re.search(r"url\([\"']?(?:https?:)?//", path.read_text())]
+    for page in WRITTEN:
+        built_page = (tmp_path / page.relative_to(DOCS).with_suffix(".html")).read_text()
+        assert built_page.count("<math ") == _formulas(page), f"{_name(page)}: a formula is not shown as one"
+        assert "arithmatex" not in built_page
+    shown = {name for page in pages for name in re.findall(r'id="exactdp\.(?:\w+\.)*(\w+)"', page)}
+    homes = [module.__all__ for module in (exactdp, census, conversions, guarantees, theory)]
+    assert set().union(*homes) - shown == {"__version__", "census", "conversions", "guarantees", "reference", "theory"}
     reference = (tmp_path / "reference" / "composition.html").read_text()
     for method in ("delta_bounds", "epsilon", "tradeoff", "cross_check"):
         assert f'id="exactdp.accounting.composition.Composition.{method}"' in reference
