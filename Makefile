@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup lint types test census mutants soak bench stress theory screenshots studio-bench bench-certified results docs clean
+.PHONY: setup lint types test census mutants soak bench stress theory figures screenshots studio-bench bench-certified results docs clean
 
 setup: $(VENV)/.installed
 
@@ -40,6 +40,10 @@ bench: setup
 
 results: setup
 	$(BIN)/python benchmarks/published.py
+
+figures: setup
+	$(BIN)/python docs/rooms_figure.py
+	$(BIN)/python docs/concepts_figure.py
 
 screenshots: setup
 	$(BIN)/python docs/screenshots.py

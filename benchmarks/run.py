@@ -20,6 +20,7 @@ import numpy as np
 from dp_accounting.pld import privacy_loss_distribution as pld
 
 import exactdp
+import import_time
 from exactdp.census.study import overall_of
 
 DELTA = "1e-10"
@@ -148,6 +149,7 @@ def main() -> None:
     print()
     for k, other in ((13, 13), (6, 12), (24, 24), (33, 33), (6, 6)):
         memory(f"DHC pair ({k},{other})", release.pair(k, other))
+    import_time.main()
 
 
 if __name__ == "__main__":

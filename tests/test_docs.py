@@ -126,14 +126,23 @@ def _formulas(page: Path) -> int:
     return len(displays) + len(re.findall(r"\$[^$\n]+\$", re.sub(r"\$\$.+?\$\$", "", prose, flags=re.DOTALL)))
 
 
-def _hook() -> ModuleType:
-    pytest.importorskip("latex2mathml", reason="formulas are converted where the extra docs is installed")
-    spec = importlib.util.spec_from_file_location("formulas", DOCS / "formulas.py")
+def _script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _hook() -> ModuleType:
+    pytest.importorskip("latex2mathml", reason="formulas are converted where the extra docs is installed")
+    return _script("formulas")
+
+
+def test_the_picture_of_the_rooms_is_up_to_date() -> None:
+    drawn = _script("rooms_figure")
+    assert drawn.picture() == drawn.TARGET.read_text(), "the imports have changed: make figures"
 
 
 def test_formulas_are_set_as_tex_does() -> None:
