@@ -8,7 +8,7 @@
     `Overall.epsilon`             a member of a class
     `test_aliasing_identity`, `test_mixture_*`      a test, or several
     `theta_left_out`, `EpsilonSearch`, `explain()`  a name with an underscore, with capitals like a class, or called: defined
-                                  somewhere in the package, its tests or benchmarks
+                                  somewhere in the package, its tests or benchmarks; `_simple` may be the ending of one
 
 Everything else in backticks is code to read, not a citation: plain words (`delta`), expressions, commands, and what begins with
 a name that the page's own python blocks define (`full.tradeoff()`) or with a library (`math.pi`). Blocks of code are not read.
@@ -34,7 +34,7 @@ _CLASS = re.compile(r"_?[A-Z]\w*[a-z]\w*")
 
 
 class Index:
-    """Every definition of the repository's Python files: by file, by class, and all together."""
+    """Every definition of the repository's Python files: by file, by class, and all together with what JavaScript exports."""
 
     def __init__(self) -> None:
         self.files: dict[str, set[str]] = {}
@@ -43,6 +43,10 @@ class Index:
         for folder in ("src", "tests", "benchmarks", "docs"):
             for path in (ROOT / folder).rglob("*.py"):
                 self._read(path)
+        for path in PACKAGE.rglob("*.js"):
+            self.everything |= set(
+                re.findall(r"^export (?:async )?(?:class|const|function\*?) (\w+)", path.read_text(), re.M)
+            )
 
     def _read(self, path: Path) -> None:
         names = self.files[path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else ROOT).as_posix()] = set[str]()
@@ -70,8 +74,8 @@ class Index:
             return True
         for cut in range(1, len(parts)):
             module = self._module(parts[:cut])
-            if module is not None and parts[cut] in module:
-                return all(self.has_member(owner, member) for owner, member in pairwise(parts[cut:]))
+            if module and parts[cut] in module and all(self.has_member(*both) for both in pairwise(parts[cut:])):
+                return True
         return False
 
     def _module(self, parts: list[str]) -> set[str] | None:
@@ -128,6 +132,8 @@ def _is_there(text: str, local: set[str]) -> bool | None:
     name = named[1]
     if "." in name:
         return index().has_dotted(name)
+    if name.startswith("_") and any(other.endswith(name) for other in index().everything):
+        return True
     return name in index().everything if "_" in name or named[2] or _CLASS.fullmatch(name) else None
 
 

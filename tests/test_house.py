@@ -14,6 +14,7 @@ import pytest
 
 import exactdp
 import examples
+from exactdp.apps import cli
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "exactdp"
@@ -155,3 +156,26 @@ def test_the_two_arithmetics_share_the_plan_and_nothing_else() -> None:
 
 def test_the_readme_runs_and_prints_what_it_says() -> None:
     assert examples.run_python(ROOT / "README.md") > 20
+
+
+def test_every_mechanism_is_public_and_tested() -> None:
+    made = [
+        (node.name, module)
+        for module, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and "Mechanism" in [b.id for b in node.bases if isinstance(b, ast.Name)]
+    ]
+    tested = "".join((ROOT / "tests" / name).read_text() for name in ("mechanisms/test_mechanisms.py", "strategies.py"))
+    for name, module in made:
+        assert module.startswith("mechanisms."), f"{name} is a mechanism and lives in {module}"
+        assert name in exactdp.__all__, f"{name} is not in __init__.pyi"
+        assert f"{name}(" in tested, f"{name} has no case in tests/mechanisms"
+        assert (ROOT / "docs" / "reference" / "mechanisms.md").read_text().count(f"[{name}]") == 1
+
+
+def test_every_command_is_registered_and_documented() -> None:
+    files = {module for module in TREES if module.startswith("apps.cli.") and module != "apps.cli.shell"}
+    assert files == {module for one, module in imports() if one == "apps.cli"} - {"apps.cli.shell"}
+    pages = "".join(page.read_text() for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+    missing = [command.name for command in cli.app.registered_commands if f"exactdp {command.name}" not in pages]
+    assert not missing
