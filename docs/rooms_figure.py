@@ -51,10 +51,14 @@ def picture() -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 {height}" role="img">\n'
         "<title>The rooms of exactdp and how many imports lead from one to another</title>\n"
         f"<style>{_STYLE}</style>\n"
-        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto" '
-        'markerUnits="userSpaceOnUse"><path d="M0 0.5 8 4 0 7.5z" fill="#0b5cad"/></marker></defs>\n'
+        f"<defs>{_tip('tip', '#0b5cad')}{_tip('up', '#b3261e')}</defs>\n"
         f'<rect width="860" height="{height}" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
+
+
+def _tip(name: str, colour: str) -> str:
+    size = 'viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" markerUnits="userSpaceOnUse"'
+    return f'<marker id="{name}" {size} orient="auto"><path d="M0 0.5 8 4 0 7.5z" fill="{colour}"/></marker>'
 
 
 def _shortest_last(item: tuple[tuple[str, str], int]) -> tuple[int, int]:
@@ -102,7 +106,7 @@ def _arrow(one: str, two: str, count: int) -> str:
 def _exception(one: str, two: str) -> str:
     far = -_distance(one, two)
     start, end, out = _middle(one), _middle(two) + 6, _LEFT - 30 - 22 * far
-    return f'<path class="upward" d="M{_LEFT} {start}C{out} {start} {out} {end} {_LEFT} {end}"/>'
+    return f'<path class="upward" marker-end="url(#up)" d="M{_LEFT} {start}C{out} {start} {out} {end} {_LEFT} {end}"/>'
 
 
 if __name__ == "__main__":
