@@ -17,6 +17,9 @@ class ExactDPError(Exception):
 class InvalidInputError(ExactDPError, ValueError):
     """A value given by the caller is outside what the function accepts."""
 
+    where: dict[str, str] | None = None
+    """The place of the value, where it has one: its level and query in a budget file."""
+
 
 class LatticeTooFineError(ExactDPError):
     """The losses have no common step coarse enough for the sieve to enumerate its nodes."""

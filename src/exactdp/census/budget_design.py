@@ -107,13 +107,16 @@ def _cells(draft: Draft) -> dict[str, dict[str, object]]:
 
 
 def _from_budgets(cells: Mapping[str, Mapping[str, object]], unit: str) -> Table:
-    def rho(value: object, place: str) -> Fraction:
-        number = _number(value, unit, unit, place)
+    def rho(value: object, level: str, query: str) -> Fraction:
+        try:
+            number = _number(value, unit, unit, _place(level, query))
+        except InvalidInputError as error:
+            error.where = {"level": level, "query": query}
+            raise
         return 1 / number if unit == "sigma2" else number
 
     return {
-        level: {query: rho(value, _place(level, query)) for query, value in queries.items()}
-        for level, queries in cells.items()
+        level: {query: rho(value, level, query) for query, value in queries.items()} for level, queries in cells.items()
     }
 
 
