@@ -3,41 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-BODY_BYTES = 1_500_000
-FILE_CHARACTERS = 1_000_000
-LEVELS = 50
-QUERIES = 200
-CELLS = 2_000
-PATHS = 100
-NUMBER_CHARACTERS = 400
 NAME_CHARACTERS = 200
 TITLE_CHARACTERS = 1_000
-POINTS = 20
-"""Deltas, epsilons or alphas in one question."""
 REPORT_POINTS = 11
-CURVE_POINTS = 401
-OVERALL_CURVE_POINTS = 101
-ZCDP_POINTS = 41
-DIGITS = 200
-GRID = 100_000
 
-OFFERED = {
-    "body_bytes": BODY_BYTES,
-    "file_characters": FILE_CHARACTERS,
-    "levels": LEVELS,
-    "queries": QUERIES,
-    "cells": CELLS,
-    "paths": PATHS,
-    "number_characters": NUMBER_CHARACTERS,
-    "points": POINTS,
-    "curve_points": CURVE_POINTS,
-    "overall_curve_points": OVERALL_CURVE_POINTS,
-    "zcdp_points": ZCDP_POINTS,
-    "digits": DIGITS,
-    "grid": GRID,
-}
-"""The limits as the page is told them."""
+
+class RequestLimits(NamedTuple):
+    """How much one request may ask for, as the page is told it. `points`: deltas, epsilons or alphas in one question."""
+
+    body_bytes: int = 1_500_000
+    file_characters: int = 1_000_000
+    levels: int = 50
+    queries: int = 200
+    cells: int = 2_000
+    paths: int = 100
+    number_characters: int = 400
+    points: int = 20
+    curve_points: int = 401
+    overall_curve_points: int = 101
+    zcdp_points: int = 41
+    digits: int = 200
+    grid: int = 100_000
+
+
+AT_MOST = RequestLimits()
 
 
 @dataclass(frozen=True)

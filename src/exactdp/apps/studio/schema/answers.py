@@ -1,37 +1,50 @@
-"""What answers look like, for the OpenAPI description; exact numbers are texts, certified doubles are numbers."""
+"""What answers look like: workers build them, the API describes them. Exact numbers are texts, certified doubles are numbers."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field, GetPydanticSchema, with_config
+from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
 
-from exactdp.apps.studio.schema.requests import Design
+from exactdp.apps.studio.schema.requests import EditableDesign
 
 Exact = Annotated[str, Field(description="An exact fraction or decimal as text.", examples=["24811/5000"])]
 Remarks = Annotated[list[str], Field(description="Warnings about accuracy in plain words; mostly empty.")]
 Seconds = Annotated[float, Field(ge=0, description="Seconds of work.")]
+PlainDesign = Annotated[dict[str, Any], GetPydanticSchema(lambda _, schema: schema(EditableDesign))]
+"""An editable design as plain data."""
 
 
-class _Answer(BaseModel):
+@with_config(ConfigDict(extra="forbid"))
+class _Answer(TypedDict):
     """An answer has these members and no others."""
 
-    model_config = ConfigDict(extra="forbid")
+
+class Worked(_Answer):
+    """What the answer of a worker ends with."""
+
+    remarks: Remarks
+    seconds: Seconds
 
 
-class Place(_Answer):
+UNTIMED: Worked = {"remarks": [], "seconds": 0.0}
+"""What a worker puts at the end; both are filled in when the work is done."""
+
+
+class Place(_Answer, total=False):
     """Which part of a request was refused: a field, or one budget by its level and query."""
 
-    field: str | None = None
-    level: str | None = None
-    query: str | None = None
+    field: str | None
+    level: str | None
+    query: str | None
 
 
 class Problem(_Answer):
     """What went wrong, in one sentence that names the value and the remedy."""
 
     error: str
-    where: Place | None = None
+    where: NotRequired[Place | None]
 
 
 class Health(_Answer):
@@ -44,17 +57,14 @@ class Health(_Answer):
 class DesignAnswer(_Answer):
     """A design with what follows from it."""
 
-    design: Design
+    design: PlainDesign
     rho: Exact
     pairs: int
     full_path: Annotated[int, Field(description="The number of the path that bypasses nothing, or the fewest levels.")]
 
 
-class CheckedDesign(DesignAnswer):
+class CheckedDesign(DesignAnswer, Worked):
     """A design whose numbers are exact fractions and whose scale is 1."""
-
-    remarks: Remarks
-    seconds: Seconds
 
 
 class Start(DesignAnswer):
@@ -93,7 +103,9 @@ class BudgetFiles(_Answer):
     seconds: Seconds
 
 
-class _Others(_Answer):
+class OtherAccounts(_Answer):
+    """One value by other accounts than the exact one."""
+
     zcdp_optimal: Annotated[float, Field(description="By zCDP with the optimal conversion; a safe bound.")]
     zcdp_simple: Annotated[float, Field(description="By zCDP with the simple conversion; a safe bound.")]
     gaussian: Annotated[
@@ -101,29 +113,33 @@ class _Others(_Answer):
     ]
 
 
-class _Bounds(_Others):
+class BoundedValue(OtherAccounts):
+    """One value, certified, beside other accounts."""
+
     lower: Annotated[float, Field(description="Certified lower bound.")]
     upper: Annotated[float, Field(description="Certified upper bound.")]
 
 
-class _Compared(_Bounds):
+class ComparedValue(BoundedValue):
+    """One value with what it says about the Gaussian formula."""
+
     shortcut_understates: Annotated[bool, Field(description="Proved: the Gaussian formula reports too little.")]
     statement: str
 
 
-class EpsilonRow(_Compared):
+class EpsilonAtDelta(ComparedValue):
     """epsilon at one delta."""
 
     delta: Exact
 
 
-class DeltaRow(_Compared):
+class DeltaAtEpsilon(ComparedValue):
     """delta at one epsilon."""
 
     epsilon: Exact
 
 
-class BetaRow(_Answer):
+class BetaAtAlpha(_Answer):
     """The type II error of the best test at one alpha; `lower` is the safe end, `power` is 1 - lower."""
 
     alpha: Exact
@@ -158,7 +174,7 @@ class TradeOff(Points):
     gaussian: Points
 
 
-class QueryNoise(_Answer):
+class NoiseOfQuery(_Answer):
     """The noise of one query. margin95: the least whole number exceeded in size with a probability of at most 5%."""
 
     query: str
@@ -169,21 +185,21 @@ class QueryNoise(_Answer):
     margin95: int
 
 
-class LevelNoise(_Answer):
+class NoiseOfLevel(_Answer):
     """One level of a path."""
 
     level: str
     rho: Exact
-    queries: list[QueryNoise]
+    queries: list[NoiseOfQuery]
 
 
-class PathNoise(_Answer):
+class NoiseOfPath(_Answer):
     """One path of the pair; `path` is None where it was given by its bypassed levels."""
 
     path: int | None
     bypassed: list[str]
     rho: Exact
-    levels: list[LevelNoise]
+    levels: list[NoiseOfLevel]
 
 
 class PairAnswer(_Answer):
@@ -193,24 +209,45 @@ class PairAnswer(_Answer):
     rho: Exact
     mu: float
     mechanisms: int
-    epsilon: list[EpsilonRow]
-    delta: list[DeltaRow]
-    beta: list[BetaRow]
+    epsilon: list[EpsilonAtDelta]
+    delta: list[DeltaAtEpsilon]
+    beta: list[BetaAtAlpha]
     delta_curve: DeltaCurve | None
     tradeoff: TradeOff | None
-    noise: list[PathNoise] | None
+    noise: list[NoiseOfPath] | None
     risk: dict[str, Any] | None
     remarks: Remarks
     seconds: Seconds
 
 
-class ConvertedEpsilon(_Others):
+class OverallEpsilon(BoundedValue):
+    """epsilon of all pairs at one delta, and bounds of that of the full path with itself."""
+
+    delta: Exact
+    proxy: dict[str, float]
+
+
+class OverallDelta(BoundedValue):
+    """delta of all pairs at one epsilon: a text, or a number on a curve."""
+
+    epsilon: str | float
+
+
+class WorstPair(_Answer):
+    """The pair of the largest epsilon at one delta, or the first of those that cannot be told apart."""
+
+    delta: Exact
+    pair: list[int]
+    tied: int
+
+
+class ConvertedEpsilon(OtherAccounts):
     """epsilon at one delta."""
 
     delta: Exact
 
 
-class ConvertedDelta(_Others):
+class ConvertedDelta(OtherAccounts):
     """delta at one epsilon."""
 
     epsilon: Exact

@@ -7,17 +7,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, WithJsonSchema, model_validator
 
-from exactdp.apps.studio import limits
+from exactdp.apps.studio.limits import AT_MOST, NAME_CHARACTERS, REPORT_POINTS, TITLE_CHARACTERS
 
 
 def _read_number(value: object) -> str | int | float:
     """A number as JSON has it, or a text of one; what the text says is read by the library."""
-    if isinstance(value, str) and 0 < len(value) <= limits.NUMBER_CHARACTERS:
+    if isinstance(value, str) and 0 < len(value) <= AT_MOST.number_characters:
         return value
     if type(value) is int or (type(value) is float and math.isfinite(value)):
         return value
     raise ValueError(
-        f"must be a number, or a text of at most {limits.NUMBER_CHARACTERS} characters such as 73/10000, 0.0073 or 1e-10"
+        f"must be a number, or a text of at most {AT_MOST.number_characters} characters such as 73/10000, 0.0073 or 1e-10"
     )
 
 
@@ -25,13 +25,13 @@ def _read_path(value: object) -> int | list[str]:
     """The number of a path, or the levels that it bypasses."""
     if (type(value) is int or _is_whole(value)) and 1 <= value <= LARGEST_PATH:  # type: ignore[operator]
         return int(value)  # type: ignore[call-overload, no-any-return]
-    if isinstance(value, list) and len(value) <= limits.LEVELS and all(map(_is_name, value)):
+    if isinstance(value, list) and len(value) <= AT_MOST.levels and all(map(_is_name, value)):
         return value
     raise ValueError("must be the number of a path of the design, or a list of the levels that are bypassed")
 
 
 def _is_name(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= limits.NAME_CHARACTERS
+    return isinstance(value, str) and 0 < len(value) <= NAME_CHARACTERS
 
 
 def _is_whole(value: object) -> bool:
@@ -50,7 +50,7 @@ Number = Annotated[
                 {
                     "type": "string",
                     "pattern": r"^[+-]?([0-9]+/[0-9]+|([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)$",
-                    "maxLength": limits.NUMBER_CHARACTERS,
+                    "maxLength": AT_MOST.number_characters,
                 },
                 {"type": "number"},
             ],
@@ -67,14 +67,14 @@ Path = Annotated[
         {
             "anyOf": [
                 {"type": "integer", "minimum": 1, "maximum": LARGEST_PATH},
-                {"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": limits.LEVELS},
+                {"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": AT_MOST.levels},
             ],
             "description": "The number of a path of the design, or the levels that the path bypasses.",
         }
     ),
 ]
-Name = Annotated[str, Field(min_length=1, max_length=limits.NAME_CHARACTERS)]
-Numbers = Annotated[list[Number], Field(max_length=limits.POINTS)]
+Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS)]
+Numbers = Annotated[list[Number], Field(max_length=AT_MOST.points)]
 
 
 class _Strict(BaseModel):
@@ -94,38 +94,38 @@ class Level(_Strict):
     """One geographic level and its queries."""
 
     name: Name
-    queries: Annotated[list[Query], Field(min_length=1, max_length=limits.QUERIES)]
+    queries: Annotated[list[Query], Field(min_length=1, max_length=AT_MOST.queries)]
 
 
 class DirectedPath(_Strict):
     """A directed path of the spine: the levels that it bypasses."""
 
     number: Annotated[Whole, Field(ge=1, le=LARGEST_PATH)]
-    bypassed: Annotated[list[Name], Field(max_length=limits.LEVELS)] = []
+    bypassed: Annotated[list[Name], Field(max_length=AT_MOST.levels)] = []
 
 
-class Design(_Strict):
+class EditableDesign(_Strict):
     """A budget table (levels, top first, with their queries) and the directed paths; what the page edits."""
 
-    name: Annotated[str, Field(max_length=limits.NAME_CHARACTERS)] = "design"
-    title: Annotated[str, Field(max_length=limits.TITLE_CHARACTERS)] = ""
-    source: Annotated[str, Field(max_length=limits.TITLE_CHARACTERS)] = ""
-    levels: Annotated[list[Level], Field(min_length=1, max_length=limits.LEVELS)]
-    paths: Annotated[list[DirectedPath], Field(max_length=limits.PATHS)] = []
+    name: Annotated[str, Field(max_length=NAME_CHARACTERS)] = "design"
+    title: Annotated[str, Field(max_length=TITLE_CHARACTERS)] = ""
+    source: Annotated[str, Field(max_length=TITLE_CHARACTERS)] = ""
+    levels: Annotated[list[Level], Field(min_length=1, max_length=AT_MOST.levels)]
+    paths: Annotated[list[DirectedPath], Field(max_length=AT_MOST.paths)] = []
     scale: Annotated[Number, Field(description="A factor on every noise variance sigma2.")] = "1"
 
     @model_validator(mode="after")
-    def _few_cells(self) -> Design:
+    def _few_cells(self) -> EditableDesign:
         cells = sum(len(level.queries) for level in self.levels)
-        if cells > limits.CELLS:
-            raise ValueError(f"A design must have at most {limits.CELLS} budgets here. Found {cells}.")
+        if cells > AT_MOST.cells:
+            raise ValueError(f"A design must have at most {AT_MOST.cells} budgets here. Found {cells}.")
         return self
 
 
 class About(_Strict):
     """A question about a design as a whole."""
 
-    design: Design
+    design: EditableDesign
 
 
 class BudgetFile(_Strict):
@@ -133,38 +133,36 @@ class BudgetFile(_Strict):
 
     file_name: Annotated[
         str,
-        Field(
-            max_length=limits.NAME_CHARACTERS, json_schema_extra={"pattern": r"\.(toml|csv)$"}, examples=["survey.toml"]
-        ),
+        Field(max_length=NAME_CHARACTERS, json_schema_extra={"pattern": r"\.(toml|csv)$"}, examples=["survey.toml"]),
     ]
-    text: Annotated[str, Field(max_length=limits.FILE_CHARACTERS)]
+    text: Annotated[str, Field(max_length=AT_MOST.file_characters)]
 
 
-class DeltaCurve(_Strict):
+class DeltaCurveGrid(_Strict):
     """A grid of epsilons: those given, or `num` of them from 0 to where zCDP states the delta `least`."""
 
-    num: Annotated[Whole, Field(ge=2, le=limits.CURVE_POINTS)] = 41
+    num: Annotated[Whole, Field(ge=2, le=AT_MOST.curve_points)] = 41
     least: Number = "1e-15"
-    epsilons: Annotated[list[Number], Field(min_length=1, max_length=limits.CURVE_POINTS)] | None = None
+    epsilons: Annotated[list[Number], Field(min_length=1, max_length=AT_MOST.curve_points)] | None = None
 
 
-class TradeOff(_Strict):
+class TradeOffGrid(_Strict):
     """A trade-off curve of at most `num` points."""
 
-    num: Annotated[Whole, Field(ge=5, le=limits.CURVE_POINTS)] = 65
+    num: Annotated[Whole, Field(ge=5, le=AT_MOST.curve_points)] = 65
 
 
-class OverallDeltaCurve(DeltaCurve):
+class OverallDeltaCurveGrid(DeltaCurveGrid):
     """The same for all pairs, with fewer points."""
 
-    num: Annotated[Whole, Field(ge=2, le=limits.OVERALL_CURVE_POINTS)] = 13
-    epsilons: Annotated[list[Number], Field(min_length=1, max_length=limits.OVERALL_CURVE_POINTS)] | None = None
+    num: Annotated[Whole, Field(ge=2, le=AT_MOST.overall_curve_points)] = 13
+    epsilons: Annotated[list[Number], Field(min_length=1, max_length=AT_MOST.overall_curve_points)] | None = None
 
 
-class OverallTradeOff(_Strict):
+class OverallTradeOffGrid(_Strict):
     """A trade-off curve of at most `num` points."""
 
-    num: Annotated[Whole, Field(ge=5, le=limits.OVERALL_CURVE_POINTS)] = 33
+    num: Annotated[Whole, Field(ge=5, le=AT_MOST.overall_curve_points)] = 33
 
 
 class PairOfPaths(About):
@@ -179,8 +177,8 @@ class PairQuestion(PairOfPaths):
     deltas: Numbers = ["1e-10"]
     epsilons: Numbers = []
     alphas: Numbers = ["0.05"]
-    delta_curve: DeltaCurve | None = DeltaCurve()
-    tradeoff: TradeOff | None = TradeOff()
+    delta_curve: DeltaCurveGrid | None = DeltaCurveGrid()
+    tradeoff: TradeOffGrid | None = TradeOffGrid()
     noise: bool = True
     risk: bool = False
     zcdp_beta: Annotated[bool, Field(description="Whether zCDP's beta is wanted as well, which takes longer.")] = False
@@ -192,8 +190,8 @@ class OverallQuestion(About):
     deltas: Numbers = ["1e-10"]
     epsilons: Numbers = []
     alphas: Numbers = ["0.05"]
-    delta_curve: OverallDeltaCurve | None = OverallDeltaCurve()
-    tradeoff: OverallTradeOff | None = OverallTradeOff()
+    delta_curve: OverallDeltaCurveGrid | None = OverallDeltaCurveGrid()
+    tradeoff: OverallTradeOffGrid | None = OverallTradeOffGrid()
     worst_pair: bool = True
 
 
@@ -204,7 +202,7 @@ class Conversion(_Strict):
     deltas: Numbers = []
     epsilons: Numbers = []
     alphas: Numbers = []
-    tradeoff: Annotated[Whole, Field(ge=5, le=limits.ZCDP_POINTS)] | None = None
+    tradeoff: Annotated[Whole, Field(ge=5, le=AT_MOST.zcdp_points)] | None = None
 
 
 class CalibrationQuestion(PairOfPaths):
@@ -216,7 +214,7 @@ class CalibrationQuestion(PairOfPaths):
     alpha: Number | None = None
     beta: Number | None = None
     advantage: Number | None = None
-    grid: Annotated[Whole, Field(ge=1, le=limits.GRID)] = 1000
+    grid: Annotated[Whole, Field(ge=1, le=AT_MOST.grid)] = 1000
     level: Name | None = None
 
 
@@ -226,7 +224,7 @@ class CertificateQuestion(PairOfPaths):
     delta: Number | None = None
     epsilon: Number | None = None
     alpha: Number | None = None
-    digits: Annotated[Whole, Field(ge=5, le=limits.DIGITS)] = 30
+    digits: Annotated[Whole, Field(ge=5, le=AT_MOST.digits)] = 30
 
 
 class TableQuestion(PairOfPaths):
@@ -242,9 +240,4 @@ class ReportQuestion(About):
     """A report of a design: its headline is at `delta`, its tables are at `deltas` as well."""
 
     delta: Number = "1e-10"
-    deltas: Annotated[list[Number], Field(max_length=limits.REPORT_POINTS)] = ["1e-5", "1e-10", "1e-15"]
-
-
-def plain(question: BaseModel) -> dict[str, Any]:
-    """A question as plain data, for the workers."""
-    return question.model_dump()
+    deltas: Annotated[list[Number], Field(max_length=REPORT_POINTS)] = ["1e-5", "1e-10", "1e-15"]

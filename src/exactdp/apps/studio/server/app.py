@@ -14,12 +14,11 @@ from starlette.staticfiles import StaticFiles
 
 import exactdp
 from exactdp import census
-from exactdp.apps.studio import limits
-from exactdp.apps.studio.schema import answers as wire_answers
-from exactdp.apps.studio.schema import requests as wire
+from exactdp.apps.studio.limits import AT_MOST
+from exactdp.apps.studio.schema import answers, requests
 from exactdp.apps.studio.server.api_page import STYLE, api_page
 from exactdp.apps.studio.server.responses import Events, add_errors, file_reply, json_reply, while_there
-from exactdp.apps.studio.server.scheduler import Desk
+from exactdp.apps.studio.server.scheduler import Scheduler
 from exactdp.apps.studio.server.strict_body import StrictRoute
 from exactdp.apps.studio.work.designs import described
 from exactdp.census.releases import Release
@@ -29,18 +28,19 @@ STATIC = Path(__file__).parent.parent / "static"
 PREFIX = "/api/v1"
 
 
-def make_app(start: Release, desk: Desk | None = None) -> FastAPI:
+def make_app(start: Release, scheduler: Scheduler | None = None) -> FastAPI:
     """The application; `start` is the design that the page opens with."""
-    the_desk = desk or Desk()
+    the_scheduler = scheduler or Scheduler()
     first = described(start)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
-        await the_desk.start(("pair", wire.plain(wire.PairQuestion(design=wire.Design(**first["design"])))))
+        question = requests.PairQuestion(design=requests.EditableDesign(**first["design"]))
+        await the_scheduler.start(("pair", question.model_dump()))
         try:
             yield
         finally:
-            await the_desk.close()
+            await the_scheduler.close()
 
     app = FastAPI(
         title="exactdp studio",
@@ -52,7 +52,7 @@ def make_app(start: Release, desk: Desk | None = None) -> FastAPI:
         lifespan=life,
     )
     add_errors(app)
-    app.include_router(_api(the_desk, first), prefix=PREFIX)
+    app.include_router(_api(the_scheduler, first), prefix=PREFIX)
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
@@ -70,25 +70,29 @@ def make_app(start: Release, desk: Desk | None = None) -> FastAPI:
     return app
 
 
-def _api(desk: Desk, first: dict[str, Any]) -> APIRouter:
+def _api(scheduler: Scheduler, first: answers.DesignAnswer) -> APIRouter:
     api = APIRouter(route_class=StrictRoute)
 
-    @api.get("/health", responses=_ok(wire_answers.Health))
+    async def short(name: str, question: BaseModel, request: Request) -> Response:
+        return json_reply(await while_there(request, scheduler.short_answer(name, question.model_dump())))
+
+    @api.get("/health", responses=_ok(answers.Health))
     async def health() -> Response:
         """Whether the server is there."""
-        return json_reply({"status": "ok", "version": exactdp.__version__})
+        return json_reply(answers.Health(status="ok", version=exactdp.__version__))
 
-    @api.get("/start", responses=_ok(wire_answers.Start))
+    @api.get("/start", responses=_ok(answers.Start))
     async def start() -> Response:
         """The version, the design to begin with and the limits of this server."""
-        return json_reply({"version": exactdp.__version__, **first, "limits": limits.OFFERED})
+        found: answers.Start = {"version": exactdp.__version__, **first, "limits": AT_MOST._asdict()}
+        return json_reply(found)
 
-    @api.get("/releases", responses=_ok(wire_answers.Releases))
+    @api.get("/releases", responses=_ok(answers.Releases))
     async def releases() -> Response:
         """The built-in releases."""
-        return json_reply({"releases": [_listed(census.release(name)) for name in census.release_names()]})
+        return json_reply(answers.Releases(releases=[_listed(census.release(n)) for n in census.release_names()]))
 
-    @api.get("/releases/{name}", responses=_ok(wire_answers.DesignAnswer, 404))
+    @api.get("/releases/{name}", responses=_ok(answers.DesignAnswer, 404))
     async def release(name: str) -> Response:
         """One built-in release as an editable design."""
         try:
@@ -96,56 +100,57 @@ def _api(desk: Desk, first: dict[str, Any]) -> APIRouter:
         except InvalidInputError as error:
             raise HTTPException(404, str(error)) from None
 
-    @api.post("/parse", responses=_ok(wire_answers.CheckedDesign, *_REFUSALS))
-    async def parse(question: wire.BudgetFile, request: Request) -> Response:
+    @api.post("/parse", responses=_ok(answers.CheckedDesign, *_REFUSALS))
+    async def parse(question: requests.BudgetFile, request: Request) -> Response:
         """The design in the text of a TOML or CSV budget file."""
-        return json_reply(await while_there(request, desk.short_answer("parse", wire.plain(question))))
+        return await short("parse", question, request)
 
-    @api.post("/check", responses=_ok(wire_answers.CheckedDesign, *_REFUSALS))
-    async def check(question: wire.About, request: Request) -> Response:
+    @api.post("/check", responses=_ok(answers.CheckedDesign, *_REFUSALS))
+    async def check(question: requests.About, request: Request) -> Response:
         """A design with its numbers as exact fractions and its scale applied, or what is wrong with it."""
-        return json_reply(await while_there(request, desk.short_answer("check", wire.plain(question))))
+        return await short("check", question, request)
 
-    @api.post("/export", responses=_ok(wire_answers.BudgetFiles, *_REFUSALS))
-    async def export(question: wire.About, request: Request) -> Response:
+    @api.post("/export", responses=_ok(answers.BudgetFiles, *_REFUSALS))
+    async def export(question: requests.About, request: Request) -> Response:
         """The texts of TOML and CSV budget files that read back as the same design."""
-        return json_reply(await while_there(request, desk.short_answer("export", wire.plain(question))))
+        return await short("export", question, request)
 
-    @api.post("/pair", responses=_ok(wire_answers.PairAnswer, *_REFUSALS))
-    async def pair(question: wire.PairQuestion, request: Request) -> Response:
+    @api.post("/pair", responses=_ok(answers.PairAnswer, *_REFUSALS))
+    async def pair(question: requests.PairQuestion, request: Request) -> Response:
         """The exact guarantee of one pair of directed paths, beside zCDP and the Gaussian formula; the noise of its queries."""
-        return json_reply(await while_there(request, desk.pair(wire.plain(question))))
+        return json_reply(await while_there(request, scheduler.pair(question.model_dump())))
 
     @api.post("/overall", response_class=Response, responses=_text("application/x-ndjson", *_REFUSALS))
-    async def overall(question: wire.OverallQuestion) -> Response:
+    async def overall(question: requests.OverallQuestion) -> Response:
         """The guarantee over all pairs of directed paths, as a stream of events, one JSON object in a line."""
-        return Events(desk.overall(wire.plain(question)))
+        return Events(scheduler.overall(question.model_dump()))
 
-    @api.post("/convert", responses=_ok(wire_answers.Converted, *_REFUSALS))
-    async def convert(question: wire.Conversion, request: Request) -> Response:
+    @api.post("/convert", responses=_ok(answers.Converted, *_REFUSALS))
+    async def convert(question: requests.Conversion, request: Request) -> Response:
         """What zCDP (safe bounds) and the Gaussian formula (estimates) say at one rho."""
-        return json_reply(await while_there(request, desk.short_answer("convert", wire.plain(question))))
+        return await short("convert", question, request)
 
-    @api.post("/calibrate", responses=_ok(wire_answers.CalibrationAnswer, *_REFUSALS))
-    async def calibrate(question: wire.CalibrationQuestion, request: Request) -> Response:
+    @api.post("/calibrate", responses=_ok(answers.CalibrationAnswer, *_REFUSALS))
+    async def calibrate(question: requests.CalibrationQuestion, request: Request) -> Response:
         """The least factor on the noise variances that meets a target, and the design with it."""
-        return json_reply(await while_there(request, desk.long_answer("calibrate", wire.plain(question))))
+        return json_reply(await while_there(request, scheduler.long_answer("calibrate", question.model_dump())))
 
     @api.post("/certify", response_class=Response, responses=_text("application/json", *_REFUSALS))
-    async def certify(question: wire.CertificateQuestion, request: Request) -> Response:
+    async def certify(question: requests.CertificateQuestion, request: Request) -> Response:
         """A certificate of one answer about a pair, as a file that `exactdp verify` takes."""
-        answer = await while_there(request, desk.long_answer("certify", wire.plain(question)))
+        answer = await while_there(request, scheduler.long_answer("certify", question.model_dump()))
         return file_reply(answer, "application/json")
 
     @api.post("/table", response_class=Response, responses=_text("text/csv", *_REFUSALS))
-    async def table(question: wire.TableQuestion, request: Request) -> Response:
+    async def table(question: requests.TableQuestion, request: Request) -> Response:
         """A table of the design as CSV."""
-        return file_reply(await while_there(request, desk.long_answer("table", wire.plain(question))), "text/csv")
+        answer = await while_there(request, scheduler.long_answer("table", question.model_dump()))
+        return file_reply(answer, "text/csv")
 
     @api.post("/report", response_class=Response, responses=_text("text/html", *_REFUSALS))
-    async def report(question: wire.ReportQuestion, request: Request) -> Response:
+    async def report(question: requests.ReportQuestion, request: Request) -> Response:
         """The HTML report of the design as one self-contained file; takes up to a minute."""
-        return file_reply(await while_there(request, desk.report(wire.plain(question))), "text/html")
+        return file_reply(await while_there(request, scheduler.report(question.model_dump())), "text/html")
 
     return api
 
@@ -165,10 +170,10 @@ def _problems(statuses: tuple[int, ...]) -> dict[int | str, dict[str, Any]]:
         429: "too many questions are waiting",
         503: "no answer within the limits",
     }
-    return {status: {"model": wire_answers.Problem, "description": texts[status]} for status in (403, *statuses)}
+    return {status: {"model": answers.Problem, "description": texts[status]} for status in (403, *statuses)}
 
 
-def _ok(model: type[BaseModel], *statuses: int) -> dict[int | str, dict[str, Any]]:
+def _ok(model: Any, *statuses: int) -> dict[int | str, dict[str, Any]]:
     """The answers of a route that gives JSON."""
     return {200: {"model": model}, **_problems(statuses)}
 
@@ -181,7 +186,7 @@ def _text(kind: str, *statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def _listed(release: Release) -> dict[str, Any]:
+def _listed(release: Release) -> answers.ListedRelease:
     found = described(release)
     return {
         "name": release.name,

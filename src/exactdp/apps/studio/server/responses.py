@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import aclosing, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException as AnyHTTPError
 
-from exactdp.apps.studio.server.scheduler import DEFECT, as_json
+from exactdp.apps.studio.schema.answers import Place, Problem
 from exactdp.apps.studio.server.worker_pool import WorkError
 from exactdp.numbers import shown
+
+_Result = TypeVar("_Result")
+DEFECT = "The studio failed at this, which is a defect of exactdp. Please report what you asked for."
+
+
+def as_json(value: Any) -> bytes:
+    """JSON in ASCII, without NaN and infinities."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 class GoneError(Exception):
     """The client has left."""
 
 
-async def while_there(request: Request, work: Coroutine[Any, Any, bytes]) -> bytes:
+async def while_there(request: Request, work: Coroutine[Any, Any, _Result]) -> _Result:
     """The result of the work; when the client leaves, the work is cancelled."""
     task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request.receive))
     try:
@@ -54,17 +62,12 @@ class Events(Response):
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Write until the events end or the client leaves."""
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        writing, leaving = asyncio.ensure_future(self._write(send)), asyncio.ensure_future(_left(receive))
-        try:
-            await asyncio.wait({writing, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for one in (writing, leaving):
-                one.cancel()
-            await asyncio.gather(writing, leaving, return_exceptions=True)
+        with suppress(GoneError):
+            await while_there(Request(scope, receive), self._write(send))
 
     async def _write(self, send: Any) -> None:
-        async def line(event: dict[str, Any], more: bool = True) -> None:
-            await send({"type": "http.response.body", "body": as_json(event) + b"\n", "more_body": more})
+        async def line(event: dict[str, Any]) -> None:
+            await send({"type": "http.response.body", "body": as_json(event) + b"\n", "more_body": True})
 
         try:
             async with aclosing(self._events) as events:
@@ -82,7 +85,7 @@ def printable(sentence: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in " ".join(sentence.split()))
 
 
-def json_reply(content: bytes | dict[str, Any], status: int = 200) -> Response:
+def json_reply(content: bytes | Mapping[str, Any], status: int = 200) -> Response:
     """JSON that no cache keeps."""
     body = content if isinstance(content, bytes) else as_json(content)
     return Response(body, status, {"cache-control": "no-store"}, "application/json")
@@ -100,8 +103,10 @@ def add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(WorkError)
     async def _work(request: Request, error: WorkError) -> Response:
-        where = getattr(error, "where", None)
-        response = json_reply({"error": printable(str(error)), **({"where": where} if where else {})}, error.status)
+        problem: Problem = {"error": printable(str(error))}
+        if error.where:
+            problem["where"] = error.where
+        response = json_reply(problem, error.status)
         if error.status == 429:
             response.headers["retry-after"] = "2"
         return response
@@ -110,7 +115,8 @@ def add_errors(app: FastAPI) -> None:
     async def _invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         where = [place for place in first["loc"] if place != "body"]
-        return json_reply({"error": printable(_sentence(first, where)), "where": _place(where, error.body)}, 422)
+        problem: Problem = {"error": printable(_sentence(first, where)), "where": _place(where, error.body)}
+        return json_reply(problem, 422)
 
     @app.exception_handler(AnyHTTPError)
     async def _http(request: Request, error: AnyHTTPError) -> Response:
@@ -122,7 +128,7 @@ def add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def _defect(request: Request, error: Exception) -> Response:
-        return json_reply({"error": DEFECT}, 500)  # the gate has the rest
+        return json_reply({"error": DEFECT}, 500)  # the log has the rest
 
     @app.exception_handler(GoneError)
     async def _gone(request: Request, error: GoneError) -> Response:
@@ -149,13 +155,13 @@ def _spoken(where: list[str | int]) -> str:
     return shown(ascii(".".join(map(str, where)))[1:-1]) if where else "The body"
 
 
-def _place(where: list[str | int], body: Any) -> dict[str, str]:
+def _place(where: list[str | int], body: Any) -> Place:
     """The field, and the names of level and query where it is a budget."""
-    place = {"field": _spoken(where)}
+    field = _spoken(where)
     if where[:2] == ["design", "levels"]:
         with suppress(KeyError, IndexError, TypeError):
             level = body["design"]["levels"][where[2]]
-            names = {"level": level["name"], "query": level["queries"][where[4]]["name"]}
-            if all(isinstance(name, str) for name in names.values()):
-                place |= names
-    return place
+            query = level["queries"][where[4]]
+            if isinstance(level["name"], str) and isinstance(query["name"], str):
+                return {"field": field, "level": level["name"], "query": query["name"]}
+    return {"field": field}

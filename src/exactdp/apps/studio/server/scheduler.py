@@ -1,4 +1,4 @@
-"""The desk: takes a question, looks whether it was answered before, and hands it to a lane of workers."""
+"""Takes a question, looks whether it was answered before, and hands it to a lane of workers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from contextlib import aclosing
 from typing import Any
 
 from exactdp.apps.studio.limits import WorkLimits
+from exactdp.apps.studio.server.responses import DEFECT, as_json
 from exactdp.apps.studio.server.worker_pool import (
     Answer,
     CrashedError,
@@ -24,24 +25,11 @@ from exactdp.apps.studio.server.worker_pool import (
 from exactdp.apps.studio.work.designs import Record
 from exactdp.apps.studio.work.dispatch import answered
 from exactdp.apps.studio.work.overall import assembled
+from exactdp.apps.studio.work.pair import halves, joined
 
-log = logging.getLogger("exactdp.studio")
-
-DEFECT = "The studio failed at this, which is a defect of exactdp. Please report what you asked for."
+_LOG = logging.getLogger("exactdp.studio")
 _BUSY = "Too many questions are waiting. Try again in a few seconds."
 _CRASHED = "The process that worked on this ended unexpectedly, perhaps for lack of memory. Try again, or ask for less."
-
-_NOTHING: Record = {
-    "deltas": [],
-    "epsilons": [],
-    "delta_curve": None,
-    "risk": False,
-    "alphas": [],
-    "tradeoff": None,
-    "noise": False,
-}
-_SECOND_HALF = ("alphas", "tradeoff", "noise")
-_ANSWERS = {"alphas": "beta"}
 
 
 class Memory:
@@ -68,7 +56,7 @@ class Memory:
             self._held -= len(self._answers.popitem(last=False)[1])
 
 
-class Desk:
+class Scheduler:
     """Three lanes: short questions never wait behind long ones, and neither wait behind reports."""
 
     def __init__(self, limits: WorkLimits | None = None, answer: Answer = answered) -> None:
@@ -99,19 +87,13 @@ class Desk:
         return await self._remembered("pair", question, self._in_halves(question))
 
     async def _in_halves(self, question: Record) -> Reply:
-        first = {**question, **{name: _NOTHING[name] for name in _SECOND_HALF}}
-        second = {**question, **{name: nothing for name, nothing in _NOTHING.items() if name not in _SECOND_HALF}}
-        both = (self._short_then_long("pair", half) for half in (first, second))
-        one, other = await asyncio.gather(*both, return_exceptions=True)
-        for reply in (one, other):
+        both = (self._short_then_long("pair", half) for half in halves(question))
+        replies: list[Any] = await asyncio.gather(*both, return_exceptions=True)
+        for reply in replies:
             if isinstance(reply, BaseException):
                 raise reply
-        assert isinstance(one, Reply)
-        assert isinstance(other, Reply)
-        mine, theirs = one.answer or {}, other.answer or {}
-        remarks = list(dict.fromkeys([*mine["remarks"], *theirs["remarks"]]))
-        merged = {**mine, **{_ANSWERS.get(name, name): theirs[_ANSWERS.get(name, name)] for name in _SECOND_HALF}}
-        return Reply({**merged, "remarks": remarks}, "", max(one.seconds, other.seconds), 0)
+        one, other = replies
+        return Reply(joined(one.answer or {}, other.answer or {}), "", max(one.seconds, other.seconds), 0)
 
     async def long_answer(self, name: str, question: Record) -> bytes:
         """The JSON of an answer that may take a while."""
@@ -216,15 +198,10 @@ async def _explained(work: Any) -> Reply:
     except CrashedError:
         raise CrashedError(_CRASHED) from None
     except DefectError as error:
-        log.error("a defect: %s", error)
+        _LOG.error("a defect: %s", error)
         raise DefectError(DEFECT) from None
 
 
 def key_of(name: str, question: Record) -> str:
     """The same for equal questions only."""
     return hashlib.sha256(as_json([name, question])).hexdigest()
-
-
-def as_json(value: Any) -> bytes:
-    """JSON in ASCII, without NaN and infinities."""
-    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")

@@ -7,6 +7,7 @@ arrive, and no answer may be framed, sniffed or combined with code or data from 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Collection, Iterable
 from contextlib import suppress
@@ -14,23 +15,14 @@ from typing import Any
 
 from fastapi import HTTPException
 
-from exactdp.apps.studio.limits import BODY_BYTES
-from exactdp.apps.studio.server.scheduler import DEFECT, as_json, log
+from exactdp.apps.studio.limits import AT_MOST
+from exactdp.apps.studio.server.responses import DEFECT, as_json
 from exactdp.apps.studio.server.worker_pool import place_of
 
-CONTENT_SECURITY_POLICY = "; ".join(
-    [
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' data: blob:",
-        "font-src 'self'",
-        "connect-src 'self'",
-        "manifest-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    ]
+_LOG = logging.getLogger("exactdp.studio")
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
+    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
     "content-security-policy": CONTENT_SECURITY_POLICY,
@@ -41,7 +33,9 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
-_TOO_LARGE = f"A request must have at most {BODY_BYTES:,} bytes. Found {{}}; send a smaller design."
+_TOO_LARGE = f"A request must have at most {AT_MOST.body_bytes:,} bytes. Found {{}}; send a smaller design."
+_OTHER_PAGE = "Only the studio's own page may ask this server. Open the address that it printed when it started."
+_CLOSING = "The studio is closing. Start it again, and ask again."
 _METHODS = ("GET", "HEAD", "POST")
 _RAW = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
@@ -67,7 +61,7 @@ class Gate:
             await send({"type": "websocket.close", "code": 1008})
             return
         start = time.perf_counter()
-        answer = _Answer(send, start)
+        answer = _Outgoing(send, start)
         body = _Body(receive, self._body_seconds)
         refusal = self._refusal(scope)
         try:
@@ -75,16 +69,14 @@ class Gate:
                 await answer.refuse(*refusal)
             else:
                 await self._app(scope, body.receive, answer.send)
-        except (
-            asyncio.CancelledError
-        ):  # the server is closing: a sentence, or the end of what was begun, and no traceback
+        except asyncio.CancelledError:  # the server is closing: a sentence, or the end of what was begun
             with suppress(Exception):
                 await (answer.end() if answer.status else answer.refuse(503, _CLOSING))
         except Exception as error:
-            log.error("a defect: %s", place_of(error))
+            _LOG.error("a defect: %s", place_of(error))
             await answer.refuse(500, DEFECT)
         route = getattr(scope.get("route"), "path", "-")
-        log.info("%s %s %s %.0f ms", scope["method"], route, answer.status, 1000 * (time.perf_counter() - start))
+        _LOG.info("%s %s %s %.0f ms", scope["method"], route, answer.status, 1000 * (time.perf_counter() - start))
 
     def _refusal(self, scope: Any) -> tuple[int, str] | None:
         """The status and the sentence, if the request is not for us or not in order."""
@@ -95,19 +87,9 @@ class Gate:
         if len(hosts) != 1 or hosts[0] not in self._allowed:
             return 403, "This server answers only at the address that it printed when it started. Open that address."
         origins = [value.decode("latin-1").lower() for value in headers.get(b"origin", [])]
-        if any(origin != f"http://{hosts[0]}" for origin in origins):
-            return (
-                403,
-                "Only the studio's own page may ask this server. Open the address that it printed when it started.",
-            )
-        if scope["path"].startswith("/api/") and headers.get(b"sec-fetch-site", [b"none"])[0] not in (
-            b"same-origin",
-            b"none",
-        ):
-            return (
-                403,
-                "Only the studio's own page may ask this server. Open the address that it printed when it started.",
-            )
+        site = headers.get(b"sec-fetch-site", [b"none"])[0] if scope["path"].startswith("/api/") else b"none"
+        if any(origin != f"http://{hosts[0]}" for origin in origins) or site not in (b"same-origin", b"none"):
+            return 403, _OTHER_PAGE
         if scope["method"] not in _METHODS:
             return 405, "The studio takes GET and POST requests only."
         return _body_refusal(headers) if scope["method"] == "POST" else None
@@ -122,7 +104,7 @@ def _body_refusal(headers: dict[bytes, list[bytes]]) -> tuple[int, str] | None:
     length = headers.get(b"content-length", [b"0"])[0]
     if not length.isdigit() or len(length) > 15:
         return 400, "The content length must be a whole number."
-    if int(length) > BODY_BYTES:
+    if int(length) > AT_MOST.body_bytes:
         return 413, _TOO_LARGE.format(f"{int(length):,}")
     return None
 
@@ -146,15 +128,12 @@ class _Body:
             ) from None
         self._complete = message["type"] != "http.request" or not message.get("more_body", False)
         self._bytes += len(message.get("body", b""))
-        if self._bytes > BODY_BYTES:
+        if self._bytes > AT_MOST.body_bytes:
             raise HTTPException(413, _TOO_LARGE.format("more"))
         return message
 
 
-_CLOSING = "The studio is closing. Start it again, and ask again."
-
-
-class _Answer:
+class _Outgoing:
     """Puts the headers on every answer, and refuses where none was begun."""
 
     def __init__(self, send: Any, start: float) -> None:

@@ -18,7 +18,7 @@ from exactdp.errors import InvalidInputError, MissingExtraError
 if TYPE_CHECKING:
     import uvicorn
 
-    from exactdp.apps.studio.server.scheduler import Desk
+    from exactdp.apps.studio.server.scheduler import Scheduler
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -56,22 +56,22 @@ def make_server(
     listening: socket.socket,
     names: Iterable[str] = LOOPBACK,
     *,
-    desk: Desk | None = None,
+    scheduler: Scheduler | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> uvicorn.Server:
     """A server for this socket that answers to these names; `ready` is called once it does. Run it with its socket."""
     import uvicorn
 
     from exactdp.apps.studio.server.app import make_app
-    from exactdp.apps.studio.server.scheduler import Desk
+    from exactdp.apps.studio.server.scheduler import Scheduler
     from exactdp.apps.studio.server.security import Gate, addresses
 
     for name in _ONE_THREAD:  # of the workers: there are as many processes as there is work for
         os.environ.setdefault(name, "1")
-    the_desk = desk or Desk()
+    the_scheduler = scheduler or Scheduler()
     allowed = addresses(names, listening.getsockname()[1])
     config = uvicorn.Config(
-        Gate(make_app(start, the_desk), allowed, the_desk.limits.body_seconds),
+        Gate(make_app(start, the_scheduler), allowed, the_scheduler.limits.body_seconds),
         log_config=None,
         log_level="warning",
         access_log=False,

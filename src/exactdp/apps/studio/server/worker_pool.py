@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import mmap
 import multiprocessing
 import os
 import signal
@@ -18,12 +19,14 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from exactdp.apps.studio.limits import WorkLimits
+from exactdp.apps.studio.schema.answers import Place
+from exactdp.apps.studio.work.designs import Record
 from exactdp.errors import ExactDPError
 
-Record = dict[str, Any]
 Answer = Callable[[str, Record], Record]
 """What a worker does with the name of a question and the question; a function of some module."""
 _BOOT_SECONDS = 120.0
@@ -34,6 +37,7 @@ class WorkError(Exception):
     """Work that gave no answer; the text is one sentence for the user."""
 
     status = 503
+    where: Place | None = None
 
 
 class RefusedError(WorkError):
@@ -41,7 +45,7 @@ class RefusedError(WorkError):
 
     status = 422
 
-    def __init__(self, sentence: str, where: dict[str, str] | None = None) -> None:
+    def __init__(self, sentence: str, where: Place | None = None) -> None:
         super().__init__(sentence)
         self.where = where
 
@@ -74,7 +78,7 @@ class Reply:
     refusal: str
     seconds: float
     resident: int
-    where: dict[str, str] | None = None
+    where: Place | None = None
     defect: str = ""
     """Where an exception came from that nobody meant to raise."""
 
@@ -120,7 +124,7 @@ def work(connection: Connection, memory_bytes: int, answer: Answer) -> None:
             refusal = "This is nested too deeply. Make the design simpler."
         except Exception as error:
             defect = place_of(error)
-        reply = Reply(found, refusal, time.perf_counter() - start, _resident(), where, defect)
+        reply = Reply(found, refusal, time.perf_counter() - start, _bytes(1), where, defect)
         try:
             connection.send(reply)
         except (OSError, ValueError):
@@ -132,18 +136,14 @@ def _limit_memory(most: int) -> None:
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
-        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - one line of the system's own
-            now = int(file.read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (now + most, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        if now := _bytes(0):
+            resource.setrlimit(resource.RLIMIT_AS, (now + most, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
-def _resident() -> int:
-    """The resident bytes of this process; 0 where the system does not tell."""
-    with contextlib.suppress(ImportError, OSError, ValueError):
-        import resource
-
-        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
-            return int(file.read().split()[1]) * resource.getpagesize()
+def _bytes(which: int) -> int:
+    """The address space (0) or the resident bytes (1) of this process; 0 where the system does not tell."""
+    with contextlib.suppress(OSError):
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[which]) * mmap.PAGESIZE
     return 0
 
 

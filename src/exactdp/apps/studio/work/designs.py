@@ -3,34 +3,49 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from exactdp.apps.studio import limits
+from exactdp.apps.studio.limits import AT_MOST
+from exactdp.apps.studio.schema.answers import UNTIMED, BudgetFiles, CheckedDesign, DesignAnswer
 from exactdp.census.budget_design import Draft, checked
 from exactdp.census.budget_files import budget_toml, parse_budget
 from exactdp.census.releases import Release
+from exactdp.census.study import Grids
 from exactdp.census.tables import as_csv
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import positive, shown
 
 Record = dict[str, Any]
-
-
-class PlacedError(InvalidInputError):
-    """A refusal that knows what it is about: a field, or one budget by its level and query."""
-
-    def __init__(self, sentence: str, **where: str) -> None:
-        super().__init__(sentence)
-        self.where = where
-
-
+TextFile = dict[str, str]
+"""The `text` and the `file_name` of a file to be saved."""
 UNNUMBERED = 999_998
 """From this number on paths were given by their bypassed levels only."""
 LARGEST_SCALE = Fraction(10**6)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@contextmanager
+def about(field: str) -> Iterator[None]:
+    """What is refused in here is about this field of the question, unless it is known to be about another place."""
+    try:
+        yield
+    except InvalidInputError as error:
+        error.where = error.where or {"field": field}
+        raise
+
+
+def read_grids(epsilons: Sequence[Any] = (), deltas: Sequence[Any] = (), alphas: Sequence[Any] = ()) -> Grids:
+    """The grids of a question, checked."""
+    with about("epsilon"):
+        found = Grids.read(epsilons)
+    with about("delta"):
+        found = Grids.read(found.epsilons, deltas)
+    with about("alpha"):
+        return Grids.read(found.epsilons, found.deltas, alphas)
 
 
 def design_of(release: Release) -> Record:
@@ -60,11 +75,19 @@ def release_of(design: Mapping[str, Any], paths: Sequence[Mapping[str, Any]] | N
     try:
         release = checked(draft, _printable(design["name"]), "")
     except InvalidInputError as error:
-        raise _located(error, draft) from None
-    scale = positive(design["scale"], "scale")
+        names = [name for level, queries in levels for name in (level, *(query for query, _ in queries))]
+        as_written = {" ".join(name.split()): name for name in names}
+        error.where = error.where and {kind: as_written[name] for kind, name in error.where.items()}
+        raise
+    with about("scale"):
+        return _scaled(release, draft, design["scale"])
+
+
+def _scaled(release: Release, draft: Draft, given: object) -> Release:
+    scale = positive(given, "scale")
     if not 1 / LARGEST_SCALE <= scale <= LARGEST_SCALE:
         raise InvalidInputError(
-            f"scale must be between {float(1 / LARGEST_SCALE):g} and {float(LARGEST_SCALE):g}. Found {shown(design['scale'])}."
+            f"scale must be between {float(1 / LARGEST_SCALE):g} and {float(LARGEST_SCALE):g}. Found {shown(given)}."
         )
     if scale == 1:
         return release
@@ -75,16 +98,7 @@ def release_of(design: Mapping[str, Any], paths: Sequence[Mapping[str, Any]] | N
     try:
         return checked(replace(draft, levels=exact), release.name, "")
     except InvalidInputError as error:
-        raise PlacedError(f"With the scale {shown(scale)}: {error}", field="scale") from None
-
-
-def _located(error: InvalidInputError, draft: Draft) -> InvalidInputError:
-    """The same refusal with the cell that it is about, if it is about one."""
-    for level, queries in draft.levels:
-        for query, _ in queries:
-            if f" in level {shown(level)}, query {shown(query)}" in str(error):
-                return PlacedError(str(error), level=level, query=query)
-    return error
+        raise InvalidInputError(f"With the scale {shown(scale)}: {error}") from None
 
 
 def _as_written(rho: object) -> object:
@@ -124,7 +138,7 @@ def chosen_pair(design: Mapping[str, Any], pair: Sequence[Any] | None) -> tuple[
     return release_of(design, list(distinct.values())), (first, second)
 
 
-def described(release: Release) -> Record:
+def described(release: Release) -> DesignAnswer:
     """A design with what follows from it."""
     _few(release)
     return {
@@ -143,10 +157,10 @@ def full_path(release: Release) -> int:
 def _few(release: Release) -> None:
     cells = sum(map(len, release.table.values()))
     for what, found, most in (
-        ("levels", len(release.table), limits.LEVELS),
-        ("queries in a level", max(map(len, release.table.values())), limits.QUERIES),
-        ("budgets", cells, limits.CELLS),
-        ("directed paths", len(release.bypassed), limits.PATHS),
+        ("levels", len(release.table), AT_MOST.levels),
+        ("queries in a level", max(map(len, release.table.values())), AT_MOST.queries),
+        ("budgets", cells, AT_MOST.cells),
+        ("directed paths", len(release.bypassed), AT_MOST.paths),
     ):
         if found > most:
             raise InvalidInputError(
@@ -154,28 +168,35 @@ def _few(release: Release) -> None:
             )
 
 
-def parsed(file_name: str, text: str) -> Record:
+def parse(question: Record) -> CheckedDesign:
     """The design in the text of a budget file."""
     try:
-        content = text.encode()
+        content = question["text"].encode()
     except UnicodeEncodeError:
         raise InvalidInputError(
             "A budget file must be a text in UTF-8. Found half of a character; save it again."
         ) from None
-    return described(parse_budget(content, file_name))
+    return {**described(parse_budget(content, question["file_name"])), **UNTIMED}
 
 
-def exported(design: Mapping[str, Any]) -> Record:
+def check(question: Record) -> CheckedDesign:
+    """A design with its numbers as exact fractions and its scale applied."""
+    return {**described(release_of(question["design"])), **UNTIMED}
+
+
+def export(question: Record) -> BudgetFiles:
     """The texts of the TOML and of the CSV budget file of a design; both read back as the same design.
 
     Names with semicolons cannot be written as CSV: then `csv` is None and `remark` says why.
     """
-    release = release_of(design)
+    release = release_of(question["design"])
+    csv: str | None
     try:
         csv, remark = budget_csv(release), ""
     except InvalidInputError as error:
         csv, remark = None, str(error)
-    return {"toml": budget_toml(release), "csv": csv, "remark": remark, "file_name": file_stem(release.name)}
+    stem = file_stem(release.name)
+    return {"toml": budget_toml(release), "csv": csv, "remark": remark, "file_name": stem, **UNTIMED}
 
 
 def file_stem(name: str) -> str:

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from exactdp.apps.studio.work.designs import Record, full_path, release_of
-from exactdp.apps.studio.work.pair import beta_rows, curve_epsilons, gaussian_mu, other_deltas
+from exactdp.apps.studio.schema.answers import OverallDelta, OverallEpsilon, WorstPair
+from exactdp.apps.studio.work.designs import Record, full_path, read_grids, release_of
+from exactdp.apps.studio.work.pair import beta_rows, curve_epsilons, other_accounts
 from exactdp.brackets import Bounds
 from exactdp.census.releases import Release
 from exactdp.census.screening import ScreenedOverall
 from exactdp.census.study import Contest, Grids, Study, overall_of
 from exactdp.census.tables import decimal_text
-from exactdp.guarantees.gaussian_estimates import gaussian_epsilon
-from exactdp.guarantees.zcdp import zcdp_epsilon, zcdp_epsilon_simple
 
 _EPSILONS_IN_A_PART = 4
 _MOST_SUSPECTS = 200
@@ -29,7 +28,7 @@ SCREENED = (
 def plan(question: Record) -> Record:
     """The stages of the work and their parts, the most wanted first and small ones last, and what is known beforehand."""
     release = release_of(question["design"])
-    grids = Grids.read(question["epsilons"], question["deltas"], question["alphas"])
+    grids = read_grids(question["epsilons"], question["deltas"], question["alphas"])
     count = len(release.bypassed)
     known = {"pairs": count * (count + 1) // 2, "rho": str(release.rho), "full_path": full_path(release)}
     screened = isinstance(overall_of(release), ScreenedOverall)
@@ -84,16 +83,20 @@ def part(question: Record) -> Record:
         if not question["worst_pair"]:
             return {"rows": rows}
         return {"rows": rows, "also": {"worst_pair": [_worst_pair(release, delta, in_balls=False) for delta in at]}}
-    bounds, others = _largest_delta(study, at, quantity), other_deltas(rho, at)
-    rows = []
-    for i, epsilon in enumerate(at):
-        shown = float(epsilon) if quantity == "delta_curve" else decimal_text(epsilon)
-        ends = {"epsilon": shown, "lower": float(bounds.lower[i]), "upper": float(bounds.upper[i])}
-        rows.append({**ends, **{name: values[i] for name, values in others.items()}})
-    return {"rows": rows}
+    bounds = _largest_delta(study, at, quantity)
+    deltas: list[OverallDelta] = [
+        {
+            "epsilon": float(epsilon) if quantity == "delta_curve" else decimal_text(epsilon),
+            "lower": float(lower),
+            "upper": float(upper),
+            **other_accounts(rho, "epsilon", epsilon),
+        }
+        for epsilon, lower, upper in zip(at, bounds.lower, bounds.upper, strict=True)
+    ]
+    return {"rows": deltas}
 
 
-def _worst_pair(release: Release, delta: Fraction, in_balls: bool) -> Record:
+def _worst_pair(release: Release, delta: Fraction, in_balls: bool) -> WorstPair:
     """The worst pair, or the first of those that are not worth telling apart, with their number."""
     suspects = overall_of(release).suspects("epsilon", delta)
     if not in_balls and len(suspects) > _MOST_SUSPECTS:
@@ -112,16 +115,14 @@ def _largest_delta(study: Study, epsilons: list[Fraction], quantity: str) -> Bou
     return Bounds(delta.lower_floats(), np.minimum(delta.upper_floats(), 1.0))
 
 
-def _epsilon_row(study: Study, rho: Fraction, delta: Fraction) -> Record:
+def _epsilon_row(study: Study, rho: Fraction, delta: Fraction) -> OverallEpsilon:
     lower, upper = study.epsilon_bounds(delta)
     proxy = study.release.proxy.epsilon_bounds(delta)
     return {
         "delta": decimal_text(delta),
         "lower": lower,
         "upper": upper,
-        "zcdp_optimal": zcdp_epsilon(rho, delta),
-        "zcdp_simple": zcdp_epsilon_simple(rho, delta),
-        "gaussian": gaussian_epsilon(gaussian_mu(rho), delta),
+        **other_accounts(rho, "delta", delta),
         "proxy": {"lower": proxy.lower, "upper": proxy.upper},
     }
 

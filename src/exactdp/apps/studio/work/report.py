@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from exactdp.apps.studio.work.designs import Record, file_stem, release_of
+from exactdp.apps.studio.work.designs import Record, TextFile, file_stem, read_grids, release_of
 from exactdp.census.study import Grids, make_study
 from exactdp.census.summary import summarize
 from exactdp.census.workers import Serial
@@ -12,13 +12,13 @@ from exactdp.census.workers import Serial
 _ALPHAS = ("0.001", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5")
 
 
-def report(question: Record) -> Record:
+def report(question: Record) -> TextFile:
     """The text of a report; without its charts where matplotlib is not installed."""
     from exactdp.apps.report import build
 
     release = release_of(question["design"])
-    headline = Grids.read(deltas=[question["delta"]]).deltas[0]
-    deltas = sorted({*Grids.read(deltas=question["deltas"]).deltas, headline}, reverse=True)
+    headline = read_grids(deltas=[question["delta"]]).deltas[0]
+    deltas = sorted({*read_grids(deltas=question["deltas"]).deltas, headline}, reverse=True)
     study = make_study(release, Grids.read(deltas=deltas, alphas=_ALPHAS))
     summary = summarize(study, Serial(), headline)
     text = build(study, summary, delta=headline, charts=find_spec("matplotlib") is not None)

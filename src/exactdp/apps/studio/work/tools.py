@@ -1,0 +1,135 @@
+"""What is asked beside the guarantee: conversions at one rho, calibrations, certificates, tables."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from fractions import Fraction
+
+from exactdp.accounting.certificates.certificate import certify
+from exactdp.accounting.composition import Composition
+from exactdp.apps.studio.schema.answers import UNTIMED, CalibrationAnswer, Converted
+from exactdp.apps.studio.work import designs
+from exactdp.apps.studio.work.designs import Record, TextFile, about, read_grids
+from exactdp.apps.studio.work.noise_table import noise
+from exactdp.apps.studio.work.pair import alphas_for, delta_curve, gaussian_mu, other_accounts, quick
+from exactdp.census.savings import calibrate_release
+from exactdp.census.study import account_pairs
+from exactdp.census.tables import as_csv, decimal_text
+from exactdp.errors import InvalidInputError
+from exactdp.guarantees.calibration import Target, calibrate, target
+from exactdp.guarantees.gaussian_estimates import gaussian_beta
+from exactdp.guarantees.zcdp import zcdp_beta
+from exactdp.numbers import positive, shown
+
+
+def convert(question: Record) -> Converted:
+    """What zCDP and the Gaussian formula say at one rho."""
+    with about("rho"):
+        rho = positive(question["rho"], "rho")
+        grids = read_grids(question["epsilons"], question["deltas"], question["alphas"])
+        curve = alphas_for(question["tradeoff"] or 0)
+        alphas = [*grids.alphas, *curve]
+        betas = dict(zip(alphas, zcdp_beta(rho, alphas).tolist(), strict=True)) if alphas else {}
+        return {
+            "rho": str(rho),
+            "epsilon": [{"delta": decimal_text(at), **other_accounts(rho, "delta", at)} for at in grids.deltas],
+            "delta": [{"epsilon": decimal_text(at), **other_accounts(rho, "epsilon", at)} for at in grids.epsilons],
+            "beta": [
+                {"alpha": decimal_text(alpha), "zcdp": betas[alpha], "gaussian": gaussian_beta(gaussian_mu(rho), alpha)}
+                for alpha in grids.alphas
+            ],
+            "tradeoff": {"alpha": [float(a) for a in curve], "zcdp": [betas[a] for a in curve]} if curve else None,
+            **UNTIMED,
+        }
+
+
+def calibrated(question: Record) -> CalibrationAnswer:
+    """The least factor on the grid that meets a target, over one pair or over all."""
+    wanted = _target(question)
+    release, grid = designs.release_of(question["design"]), question["grid"]
+    if question["over"] == "overall":
+        if question["pair"] is not None:
+            raise InvalidInputError('Give a pair, or "over": "overall" for all pairs. Found both; leave one out.')
+        factor, scaled = calibrate_release(release, wanted, question["level"], grid)
+    elif question["level"] is not None:
+        raise InvalidInputError(
+            f'One level is calibrated over all pairs; ask with "over": "overall". Found the level {shown(question["level"])}.'
+        )
+    else:
+        own, numbers = designs.chosen_pair(question["design"], question["pair"])
+        factor = calibrate(quick(own.pair(*numbers)), wanted, grid=grid).factor
+        scaled = release.scaled(factor)
+    less = factor - Fraction(1, grid)
+    what = f"Every noise variance of {question['level']}" if question["level"] else "Every noise variance"
+    return {
+        "factor": decimal_text(factor),
+        "step": decimal_text(Fraction(1, grid)),
+        **designs.described(scaled),
+        "statement": f"{what} times {decimal_text(factor)} meets the target; times {decimal_text(less)} it does not. "
+        "Both are proved.",
+        **UNTIMED,
+    }
+
+
+def _target(question: Record) -> Target:
+    """The target of a question. Each number is first read beside others that are fine: so a refusal knows its field."""
+    names = ("epsilon", "delta", "alpha", "beta", "advantage")
+    given = {name: question[name] for name in names if question[name] is not None}
+    fine = dict.fromkeys(given, Fraction(1, 2))
+    target(**fine)
+    for name, value in given.items():
+        with about(name):
+            target(**{**fine, name: value})
+    return target(**given)
+
+
+def certificate(question: Record) -> TextFile:
+    """The text of a certificate, as `exactdp certify` writes it."""
+    release, numbers = designs.chosen_pair(question["design"], question["pair"])
+    asked = {name: question[name] for name in ("epsilon", "delta", "alpha") if question[name] is not None}
+    with about(*asked) if len(asked) == 1 else nullcontext():
+        found = certify(release.pair(*numbers), **asked, digits=question["digits"])
+    return {"text": found.to_json(), "file_name": f"{designs.file_stem(release.name)}-certificate.json"}
+
+
+def table(question: Record) -> TextFile:
+    """A table of a design as CSV."""
+    release, numbers = designs.chosen_pair(question["design"], question["pair"])
+    stem = designs.file_stem(release.name)
+    if question["what"] == "pairs":
+        return {"text": _pairs_csv(question), "file_name": f"{stem}-pairs.csv"}
+    if question["what"] == "noise":
+        rows = [
+            (number, level["level"], *row.values())
+            for number in dict.fromkeys(numbers)
+            for level in noise(release.allocations[number])["levels"]
+            for row in level["queries"]
+        ]
+        header = ("path", "level", "query", "rho", "sigma2", "variance", "standard_error", "margin95")
+        return {"text": as_csv(header, rows), "file_name": f"{stem}-noise.csv"}
+    return {"text": _curve_csv(release.pair(*numbers), question), "file_name": f"{stem}-curves.csv"}
+
+
+def _pairs_csv(question: Record) -> str:
+    release = designs.release_of(question["design"])
+    grids = read_grids(question["epsilons"], question["deltas"], question["alphas"])
+    rows = []
+    for result in account_pairs(release, list(release.pairs), grids):
+        for quantity, given in (("delta", "epsilon"), ("epsilon", "delta"), ("beta", "alpha")):
+            for at, bounds in zip(grids.by_quantity[quantity], getattr(result, quantity), strict=True):
+                rows.append((*result.pair, quantity, given, at, *bounds))
+    return as_csv(("k", "l", "quantity", "argument", "at", "lower", "upper"), rows)
+
+
+def _curve_csv(composition: Composition, question: Record) -> str:
+    found = delta_curve(composition, {"epsilons": question["epsilons"] or None, "num": 101, "least": "1e-20"})
+    columns = (found["epsilon"], found["lower"], found["upper"], found["zcdp_optimal"], found["gaussian"])
+    rows: list[tuple[object, ...]] = [("delta", "epsilon", *row) for row in zip(*columns, strict=True)]
+    curve = composition.tradeoff(201)
+    alphas = curve.alpha.tolist()
+    gaussian = gaussian_beta(composition.mu, alphas).tolist()
+    rows += [
+        ("beta", "alpha", alpha, beta, None, None, estimate)
+        for alpha, beta, estimate in zip(alphas, curve.beta.tolist(), gaussian, strict=True)
+    ]
+    return as_csv(("quantity", "argument", "at", "lower", "upper", "zcdp_optimal", "gaussian_estimate"), rows)

@@ -1,0 +1,210 @@
+"""The studio's workers: limits hold, and trouble in one request is no trouble in another."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+import studio_troubles
+from exactdp.apps.studio.limits import WorkLimits
+from exactdp.apps.studio.server.responses import as_json
+from exactdp.apps.studio.server.scheduler import Memory, Scheduler
+from studio_server import SMALL, Studio, alive, events, named, refused, until
+
+
+def pid_of(studio: Studio, name: str = "pid") -> int:
+    return int(studio.post("/check", {"design": {**named(name), "source": str(time.perf_counter())}}).json()["pid"])
+
+
+def test_work_beyond_its_time_is_ended_and_the_next_question_answered(hasty: Studio) -> None:
+    before = pid_of(hasty)
+    start = time.perf_counter()
+    sentence = refused(hasty.post("/pair", {"design": named("sleep")}), 503)
+    assert "longer than 1.5 seconds" in sentence
+    assert time.perf_counter() - start < 8
+    assert until(lambda: not alive(before))
+    assert hasty.post("/pair", {"design": SMALL}).status_code == 200
+
+
+def test_a_question_that_is_not_short_goes_on_in_the_long_lane(hasty: Studio) -> None:
+    found = hasty.post("/pair", {"design": named("nap")})
+    assert found.status_code == 200
+    assert found.json()["seconds"] > 0.9 > 0.5
+
+
+def test_a_crash_is_one_sentence_and_the_next_question_is_answered(hasty: Studio) -> None:
+    for _ in range(3):
+        assert "ended unexpectedly" in refused(hasty.post("/check", {"design": named("crash")}), 503)
+    assert hasty.post("/check", {"design": SMALL}).status_code == 200
+
+
+def test_a_worker_that_is_killed(hasty: Studio) -> None:
+    pid = pid_of(hasty)
+    os.kill(pid, signal.SIGKILL)
+    assert until(lambda: not alive(pid))
+    assert hasty.post("/check", {"design": SMALL}).status_code == 200
+    assert pid_of(hasty) != pid
+
+
+def test_memory_has_a_limit(hasty: Studio) -> None:
+    assert "more memory" in refused(hasty.post("/check", {"design": named("hunger")}))
+    assert hasty.post("/check", {"design": SMALL}).status_code == 200
+
+
+def test_a_defect_is_a_sentence_without_what_a_user_typed(hasty: Studio, caplog: pytest.LogCaptureFixture) -> None:
+    assert "a defect of exactdp" in refused(hasty.post("/check", {"design": named("defect")}), 500)
+    assert "KeyError in answer" in caplog.text
+    assert "what a user typed" not in caplog.text
+
+
+def test_a_worker_that_has_grown_is_replaced() -> None:
+    async def run() -> tuple[int, int, int]:
+        scheduler = Scheduler(WorkLimits(short_workers=1, long_workers=1, resident_bytes=1), studio_troubles.answer)
+        try:
+            pids = [
+                json.loads(await scheduler.short_answer("check", {"design": {"name": n}, "n": i}))["pid"]
+                for i, n in enumerate(["pid", "grow", "pid"])
+            ]
+        finally:
+            await scheduler.close()
+        return pids[0], pids[1], pids[2]
+
+    assert len(set(asyncio.run(run()))) == 3
+
+
+def test_a_full_queue_says_so(hasty: Studio) -> None:
+    answers: list[httpx.Response] = []
+
+    def ask(i: int) -> None:
+        with httpx.Client(base_url=f"http://{hasty.host}/api/v1", timeout=60) as client:
+            answers.append(
+                client.post("/certify", json={"design": {**named("sleep"), "source": str(i)}, "delta": "1e-6"})
+            )
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    full = [answer for answer in answers if answer.status_code == 429]
+    assert len(full) == 4
+    assert "Too many" in refused(full[0], 429)
+    assert full[0].headers["retry-after"]
+    assert {answer.status_code for answer in answers} == {429, 503}
+
+
+def test_a_runaway_beside_quick_questions(studio: Studio) -> None:
+    def ask() -> None:
+        with (
+            pytest.raises(httpx.ReadTimeout),
+            httpx.Client(base_url=f"http://{studio.host}/api/v1", timeout=4) as client,
+        ):
+            client.post("/calibrate", json={"design": named("sleep"), "epsilon": 5, "delta": "1e-6"})
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    assert until(lambda: studio.scheduler.long.free == 0)
+    times = []
+    for i in range(20):
+        start = time.perf_counter()
+        response = studio.post("/pair", {"design": {**SMALL, "scale": f"{100 + i}/100"}})
+        times.append(time.perf_counter() - start)
+        assert response.status_code == 200
+    assert studio.scheduler.long.free == 0  # they are still running away
+    assert sorted(times)[10] < 1.0
+    for thread in threads:
+        thread.join()
+    assert until(lambda: studio.scheduler.long.free == 2)  # and end when their clients leave
+
+
+def test_work_ends_when_the_client_leaves(studio: Studio) -> None:
+    for path, lane in (("/calibrate", studio.scheduler.long), ("/check", studio.scheduler.short)):
+        gone = threading.Thread(target=_leave, args=(studio, path))
+        gone.start()
+        assert until(lambda lane=lane: lane.free < 2)  # type: ignore[misc]
+        time.sleep(0.3)
+        working = lane.busy_pids
+        assert len(working) == 1
+        assert alive(working[0])
+        gone.join()
+        assert until(lambda working=working: not alive(working[0]))  # type: ignore[misc]
+        assert until(lambda lane=lane: lane.free == 2)  # type: ignore[misc]
+        assert lane.waiting == 0
+
+
+def _leave(studio: Studio, path: str) -> None:
+    question = {"epsilon": 5, "delta": "1e-6"} if path == "/calibrate" else {}
+    with httpx.Client(base_url=f"http://{studio.host}/api/v1", timeout=1.5) as client, pytest.raises(httpx.ReadTimeout):
+        client.post(path, json={"design": named("sleep"), **question})
+
+
+def test_an_overall_accounting_ends_when_the_client_leaves(studio: Studio) -> None:
+    body = json.dumps({"design": census_design(studio), "deltas": ["1e-7"]}).encode()
+    head = f"POST /api/v1/overall HTTP/1.1\r\nHost: {studio.host}\r\nContent-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", studio.port), timeout=30) as client:
+        client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        told = b""
+        while b'"event":"part"' not in told:
+            told += client.recv(65536)
+    left = time.perf_counter()
+    assert until(lambda: studio.scheduler.long.free == 2 and studio.scheduler.long.waiting == 0)
+    assert time.perf_counter() - left < 1
+    assert b'"event":"done"' not in told
+    assert events(studio, {"design": named("afterwards"), "tradeoff": None})[-1]["event"] == "done"
+
+
+def census_design(studio: Studio) -> Any:
+    return studio.client.get("/releases/dhc-persons-us").json()["design"]
+
+
+def test_leaving_while_waiting(hasty: Studio) -> None:
+    def ask(seconds: float) -> None:
+        with (
+            pytest.raises(httpx.ReadTimeout),
+            httpx.Client(base_url=f"http://{hasty.host}/api/v1", timeout=seconds) as client,
+        ):
+            client.post("/certify", json={"design": named("sleep"), "delta": "1e-6"})
+
+    first = threading.Thread(target=ask, args=(1.2,))
+    first.start()
+    assert until(lambda: hasty.scheduler.long.free == 0)
+    ask(0.3)
+    assert until(lambda: hasty.scheduler.long.waiting == 0)
+    first.join()
+    assert until(lambda: hasty.scheduler.long.free == 1)
+    assert hasty.post("/certify", {"design": SMALL, "delta": "1e-6"}).status_code == 200
+
+
+def test_short_work_that_is_no_longer_wanted_keeps_its_worker(studio: Studio) -> None:
+    for i in range(3):
+        studio.post("/pair", {"design": {**SMALL, "scale": f"{190 + i}/100"}})
+    before = set(studio.scheduler.short.pids)
+    assert len(before) == 2
+    for i in range(5):
+        with pytest.raises(httpx.ReadTimeout):
+            studio.client.post("/pair", json={"design": {**SMALL, "scale": f"{200 + i}/100"}}, timeout=0.005)
+    assert until(lambda: studio.scheduler.short.free == 2)
+    assert set(studio.scheduler.short.pids) == before
+
+
+def test_memory_forgets_the_oldest() -> None:
+    memory = Memory(40)
+    for name in "abcde":
+        memory.put(name, b"x" * 10)
+        memory.get("a")
+    assert memory.get("a") == b"x" * 10
+    assert memory.get("b") is None
+    memory.put("large", b"x" * 11)
+    assert memory.get("large") is None
+    with pytest.raises(ValueError, match="Out of range"):
+        as_json(float("nan"))
