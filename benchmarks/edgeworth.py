@@ -22,7 +22,7 @@ import exactdp
 from exactdp import Composition, DiscreteGaussian
 from exactdp.apps.figures.theory import TWO_MECHANISMS, figure_convolution, figure_edgeworth, fitted_slope
 from exactdp.balls import precision
-from exactdp.census.study import make_overall
+from exactdp.census.pair_results import make_overall
 from exactdp.theory.edgeworth_bound import EdgeworthBound
 from exactdp.theory.gaussian_gap.gap import GaussianGap
 from exactdp.theory.local_error import local_errors

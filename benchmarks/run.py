@@ -21,7 +21,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 
 import exactdp
 import import_time
-from exactdp.census.study import overall_of
+from exactdp.census.pair_results import overall_of
 
 DELTA = "1e-10"
 GRID = np.linspace(5, 46, 42)

@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 from exactdp import census
 from exactdp.apps import cli
-from exactdp.apps.cli import census as studies
+from exactdp.census import study as studies
 
 COMMAND = [sys.executable, "-c", "from exactdp.apps.cli import main; main()"]
 

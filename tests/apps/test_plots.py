@@ -15,8 +15,10 @@ import pytest
 from exactdp import conversions
 from exactdp.accounting.composition import Composition
 from exactdp.apps.figures import release as plots
+from exactdp.census.grids import Grids
+from exactdp.census.pair_results import account_pairs
 from exactdp.census.releases import Release, release
-from exactdp.census.study import Grids, Study, account_pairs
+from exactdp.census.study import Study
 from exactdp.errors import InvalidInputError, MissingExtraError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 

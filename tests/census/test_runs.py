@@ -12,9 +12,11 @@ import pytest
 from test_study import SMALL
 
 import exactdp
+from exactdp.census.grids import Grids
 from exactdp.census.journal import Journal
-from exactdp.census.study import Grids, PairResult, Study, run
-from exactdp.census.sweeps import Design, sweep
+from exactdp.census.pair_results import PairResult, run
+from exactdp.census.study import Study
+from exactdp.census.sweeps import SweptDesign, sweep
 from exactdp.census.workers import Cluster, Cores, Runner, Serial, make_runner
 from exactdp.errors import MissingExtraError
 
@@ -118,7 +120,7 @@ def test_decimals_survive_the_journal(tmp_path: Path) -> None:
 
 
 def test_sweeps_are_the_same_on_two_cores() -> None:
-    designs = [Design(SMALL, Fraction(f)) for f in ("0.5", "1", "1.5")]
+    designs = [SweptDesign(SMALL, Fraction(f)) for f in ("0.5", "1", "1.5")]
     deltas = [Fraction(1, 1000), Fraction(1, 10**8)]
     one = {rows[0].design: rows for rows in sweep(designs, deltas, Serial())}
     with Cores(2) as runner:

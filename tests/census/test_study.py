@@ -16,7 +16,8 @@ import exactdp
 import oracle
 from exactdp import census
 from exactdp.census import overall
-from exactdp.census.study import Contest, Study
+from exactdp.census.study import Study
+from exactdp.census.worst_pair import Contest
 
 DHC = census.release("dhc-persons-us")
 

@@ -22,7 +22,7 @@ from exactdp.engine.lattice.ball import BallContour
 from exactdp.engine.lattice.conditioning import Split, mix
 from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.lattice import Group, Lattice
-from exactdp.engine.lattice.moments import log_moments, theta_left_out
+from exactdp.engine.lattice.moments import log_moments
 from exactdp.engine.lattice.peaks import peak_bounds
 from exactdp.engine.lattice.plan import Plan, _log_side, log_aliasing, make_plan, trimmed
 from exactdp.engine.lattice.tilts import rung
@@ -31,7 +31,7 @@ from exactdp.engine.sieve.bands import Bands, make_bands
 from exactdp.engine.sieve.phases import phases
 from exactdp.engine.sieve.windows import sieve
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from exactdp.mechanisms.theta import log_theta_ratio_ball
+from exactdp.mechanisms.theta import log_theta_ratio_ball, theta_left_out
 
 WEAKER = 0.991
 

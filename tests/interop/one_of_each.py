@@ -23,9 +23,10 @@ from exactdp import (
 from exactdp.accounting.certificates.certificate import certify
 from exactdp.accounting.certificates.verify import Check, Verification
 from exactdp.accounting.cross_check import Opinion
+from exactdp.census.grids import Grids
 from exactdp.census.releases import Release
 from exactdp.census.savings import Saving
-from exactdp.census.study import Grids, make_study
+from exactdp.census.study import make_study
 from exactdp.guarantees.risk import risk_of
 
 HUGE = Fraction(10**3000 + 7, 10**2999 + 3)

@@ -16,7 +16,8 @@ from one_of_each import DESIGN, EVIL, HUGE, IN_BALLS, OBJECTS, STUDY
 from exactdp import InvalidInputError
 from exactdp.accounting.cross_check import CrossCheck
 from exactdp.accounting.explanation import Explanation
-from exactdp.census.study import Grids, make_study
+from exactdp.census.grids import Grids
+from exactdp.census.study import make_study
 from exactdp.errors import MissingExtraError
 from exactdp.guarantees.comparison import Comparison
 from exactdp.interop import frames

@@ -6,10 +6,11 @@ Fraction(24811, 5000)
 """
 
 from exactdp.census.budget_files import budget_toml, read_budget
+from exactdp.census.pair_results import PairResult
 from exactdp.census.releases import Allocation, Release, release, release_names
 from exactdp.census.savings import Saving, level_saving, overall_saving
 from exactdp.census.spine import bypass
-from exactdp.census.study import PairResult, Study
+from exactdp.census.study import Study
 
 __all__ = [
     "Allocation",

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import exactdp
+from exactdp.census.grids import ARGUMENTS, Grids
+from exactdp.census.pair_results import Interval, PairResult
 from exactdp.census.releases import Release
-from exactdp.census.study import Grids, Interval, PairResult
-
-_QUANTITIES = ("delta", "epsilon", "beta")
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Journal:
 
 
 def _record(result: PairResult) -> dict[str, object]:
-    return {"pair": result.pair, **{name: [_texts(i) for i in getattr(result, name)] for name in _QUANTITIES}}
+    return {"pair": result.pair, **{name: [_texts(i) for i in getattr(result, name)] for name in ARGUMENTS}}
 
 
 def _texts(interval: Interval) -> list[str]:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from exactdp.accounting.composition import Composition
+from exactdp.census.grids import Grids
 from exactdp.census.spine import Table, bypass
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -111,7 +112,7 @@ class Release:
 
         With `digits` (5 to 1000) the pairs' values are enclosed in balls instead of float64.
         """
-        from exactdp.census.study import Grids, make_study
+        from exactdp.census.study import make_study
 
         return make_study(self, Grids.read(epsilons, deltas, alphas, digits), jobs)
 

@@ -7,17 +7,16 @@ release satisfies (epsilon, delta), at one grid step less it does not, both by c
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 
 from exactdp.accounting.composition import Composition
-from exactdp.census.releases import Release
-from exactdp.census.study import Study, make_overall
+from exactdp.census.pair_results import make_overall
+from exactdp.census.releases import Allocation, Release
+from exactdp.census.study import Study
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import GRID, LARGEST_FACTOR, MeetsEpsilonDelta, Target, least_on_grid, questions
 from exactdp.guarantees.gaussian_estimates import gaussian_delta
-from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.notebooks import repr_html
 from exactdp.numbers import shown
 
@@ -61,10 +60,7 @@ def level_saving(release: Release, level: str, epsilon: Fraction, delta: Fractio
 
 def level_pair(release: Release, level: str) -> Composition:
     """The mechanisms of one level of the full path, twice."""
-    counts: Counter[DiscreteGaussian] = Counter()
-    for rho in release.table[level].values():
-        counts[DiscreteGaussian(1 / rho)] += 2
-    return Composition(counts)
+    return 2 * Composition(Allocation(release.full_path, (), {level: release.table[level]}).mechanisms)
 
 
 def calibrate_release(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
+from exactdp.census.pair_results import Interval
 from exactdp.census.releases import Release
 from exactdp.census.savings import Saving, level_pair, level_saving, overall_saving
-from exactdp.census.study import Contest, Interval, Study
+from exactdp.census.study import Study
 from exactdp.census.workers import Runner
+from exactdp.census.worst_pair import Contest
 from exactdp.guarantees.gaussian_estimates import gaussian_epsilon
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.numbers import rational
@@ -68,7 +71,7 @@ def summarize(
     """The summary of a study with a grid of deltas and one of alphas; `told` hears what is being done."""
     release, grids = study.release, study.grids
     told("noise that could be saved")
-    savings = dict(_savings(release, grids.deltas, runner))
+    savings = dict(runner.map(partial(_savings, release), grids.deltas))
     told("worst pairs")
     overall, proxy = study.largest("epsilon"), study.result((release.full_path, release.full_path))
     rows = []
@@ -115,16 +118,6 @@ def _targets(rho: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
     )
 
 
-def _savings(
-    release: Release, deltas: Sequence[Fraction], runner: Runner
-) -> Iterator[tuple[Fraction, tuple[Saving, Saving]]]:
-    return runner.map(_SavingTask(release), deltas)
-
-
-@dataclass(frozen=True)
-class _SavingTask:
-    release: Release
-
-    def __call__(self, delta: Fraction) -> tuple[Fraction, tuple[Saving, Saving]]:
-        simple, optimal = _targets(self.release.rho, delta)
-        return delta, (overall_saving(self.release, simple, delta), overall_saving(self.release, optimal, delta))
+def _savings(release: Release, delta: Fraction) -> tuple[Fraction, tuple[Saving, Saving]]:
+    simple, optimal = _targets(release.rho, delta)
+    return delta, (overall_saving(release, simple, delta), overall_saving(release, optimal, delta))

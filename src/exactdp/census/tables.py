@@ -14,19 +14,20 @@ from typing import Any
 
 import exactdp
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
+from exactdp.census.grids import ARGUMENTS, Grids
+from exactdp.census.pair_results import PairResult
 from exactdp.census.study import Study
 from exactdp.census.summary import Summary
 from exactdp.files import write_text
 
 CURVE_POINTS = 241
-ARGUMENTS = {"delta": "epsilon", "epsilon": "delta", "beta": "alpha"}
 
 
 def write_study(study: Study, summary: Summary, folder: Path) -> list[Path]:
     """pairs.csv, overall.csv, tradeoff.csv (the overall curve, from below) and study.json in a folder that exists."""
     curve = study.tradeoff(CURVE_POINTS)
     texts = {
-        "pairs.csv": as_csv(("k", "l", "quantity", "argument", "at", "lower", "upper"), _pair_rows(study)),
+        "pairs.csv": pairs_csv(study.grids, study.results),
         "overall.csv": as_csv(("quantity", "argument", "at", "lower", "upper"), _overall_rows(study, summary)),
         "tradeoff.csv": as_csv(("alpha", "beta_lower"), zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True)),
         "study.json": json.dumps(_record(study, summary, curve), indent=1) + "\n",
@@ -68,11 +69,15 @@ def decimal_text(value: Fraction) -> str:
     return str(value)
 
 
-def _pair_rows(study: Study) -> Iterable[tuple[object, ...]]:
-    for result in study.results:
-        for quantity, grid in study.grids.by_quantity.items():
-            for at, (lower, upper) in zip(grid, getattr(result, quantity), strict=True):
-                yield (*result.pair, quantity, ARGUMENTS[quantity], at, lower, upper)
+def pairs_csv(grids: Grids, results: Iterable[PairResult]) -> str:
+    """Every pair on the grids, one bound in a row."""
+    rows = (
+        (*result.pair, quantity, ARGUMENTS[quantity], at, *bounds)
+        for result in results
+        for quantity, grid in grids.by_quantity.items()
+        for at, bounds in zip(grid, getattr(result, quantity), strict=True)
+    )
+    return as_csv(("k", "l", "quantity", "argument", "at", "lower", "upper"), rows)
 
 
 def _overall_rows(study: Study, summary: Summary) -> list[tuple[object, ...]]:

@@ -27,9 +27,11 @@ from exactdp.accounting.cross_check import CrossCheck, Opinion
 from exactdp.accounting.explanation import Explanation
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.brackets import Bounds
+from exactdp.census.grids import Grids
+from exactdp.census.pair_results import Interval, PairResult
 from exactdp.census.releases import Allocation, Release
 from exactdp.census.savings import Saving
-from exactdp.census.study import Grids, Interval, PairResult, Study
+from exactdp.census.study import Study
 from exactdp.doubles import Floats
 from exactdp.engine.effort import Effort
 from exactdp.errors import InvalidInputError

@@ -16,9 +16,10 @@ from exactdp.apps.studio.schema.requests import PairQuestion
 from exactdp.apps.studio.server.scheduler import Memory
 from exactdp.apps.studio.work.overall import SCREENED
 from exactdp.census.budget_files import parse_budget
+from exactdp.census.pair_results import overall_of
 from exactdp.census.savings import calibrate_release
 from exactdp.census.screening import ScreenedOverall
-from exactdp.census.study import Contest, overall_of
+from exactdp.census.worst_pair import Contest
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from studio_server import SMALL, TEXT, Studio, events, named
 

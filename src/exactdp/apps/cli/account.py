@@ -25,10 +25,12 @@ from exactdp.apps.cli.shell import (
     show_table,
 )
 from exactdp.brackets import Bounds
-from exactdp.census.study import Contest, Grids, Study
-from exactdp.census.sweeps import Design, SweepRow, sweep
-from exactdp.census.tables import ARGUMENTS, as_csv, plain
+from exactdp.census.grids import ARGUMENTS, Grids
+from exactdp.census.study import Study
+from exactdp.census.sweeps import SweepRow, SweptDesign, sweep
+from exactdp.census.tables import as_csv, plain
 from exactdp.census.workers import make_runner
+from exactdp.census.worst_pair import Contest
 from exactdp.errors import InvalidInputError
 from exactdp.files import write_text
 from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_delta, gaussian_epsilon
@@ -116,9 +118,9 @@ def _sweep(
     as_json: JsonOption = False,
 ) -> None:
     """Many designs, all pairs of each: the overall epsilon and the proxy's, one row for each design and delta."""
-    designs = [Design(read_design(b), f) for b in budgets for f in _factors(scale)]
+    designs = [SweptDesign(read_design(b), f) for b in budgets for f in _factors(scale)]
     deltas = Grids.read(deltas=delta or ["1e-10"]).deltas
-    found: dict[Design, list[SweepRow]] = {}
+    found: dict[SweptDesign, list[SweepRow]] = {}
     with make_runner(read_jobs(jobs), dask) as runner, progress("designs", len(designs)) as done:
         for rows in sweep(designs, deltas, runner):
             found[rows[0].design] = rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
@@ -21,21 +20,15 @@ from exactdp.apps.cli.shell import (
     show_table,
     tell,
 )
+from exactdp.census.grids import ALPHAS, DELTAS, Grids, stated_epsilons
 from exactdp.census.journal import Journal
-from exactdp.census.releases import Release
-from exactdp.census.study import Grids, PairResult, Study, run
+from exactdp.census.study import Study, run_study
 from exactdp.census.summary import EpsilonRow, Summary, summarize
 from exactdp.census.tables import decimal_text, plain, write_study
-from exactdp.census.workers import Runner, make_runner
+from exactdp.census.workers import make_runner
 from exactdp.errors import MissingExtraError
 from exactdp.files import write_text
-from exactdp.guarantees.zcdp import zcdp_epsilon_simple
 from exactdp.numbers import whole
-
-DELTAS = tuple(f"1e-{k}" for k in range(5, 16))
-ALPHAS = ("0.001", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5")
-STATED = tuple(f"{digit}e-{k}" for k in range(1, 22) for digit in (5, 1))
-"""The profile is taken where zCDP's simple conversion states these 42 deltas, as in the published tables."""
 
 
 @app.command("census")
@@ -66,12 +59,14 @@ def _census(
     """Account for all pairs of directed paths of a release: tables, figures, report. A stopped run goes on where it was."""
     release = read_design(name)
     asked = whole(digits, "--digits", 5, 1000) if certified else None
-    grids = Grids.read([] if proxy else _epsilons(release), delta or DELTAS, [] if proxy else ALPHAS, asked)
+    grids = Grids.read([] if proxy else stated_epsilons(release.rho), delta or DELTAS, [] if proxy else ALPHAS, asked)
     at_level = Grids.read(deltas=[level_delta]).deltas[0]
     folder = output / release.name
     try:
         with make_runner(read_jobs(jobs), dask, in_small_parts=True) as runner:
-            study = _study(release, grids, runner, folder)
+            journal = Journal.open(folder, release, grids)
+            with progress("pairs of paths", len(release.pairs)) as done:
+                study = run_study(release, grids, runner, journal, done, tell)
             if proxy:
                 _show_proxy(study, as_json)
                 return
@@ -118,27 +113,6 @@ def _write_report(study: Study, summary: Summary, folder: Path, charts: bool) ->
     path = folder / "report.html"
     write_text(path, build(study, summary, charts=charts))
     return path
-
-
-def _study(release: Release, grids: Grids, runner: Runner, folder: Path) -> Study:
-    """All pairs, those finished before included."""
-    journal = Journal.open(folder, release, grids)
-    found: dict[tuple[int, int], PairResult] = journal.finished()
-    left = [pair for pair in release.pairs if pair not in found]
-    if found and left:
-        tell(f"{len(found)} of {len(release.pairs)} pairs were finished before.")
-    with progress("pairs of paths", len(release.pairs)) as done:
-        done(len(found))
-        for part in run(release, grids, runner, left) if left else ():
-            journal.add(part)
-            found.update((result.pair, result) for result in part)
-            done(len(part))
-    return Study(release, grids, tuple(found[pair] for pair in release.pairs))
-
-
-def _epsilons(release: Release) -> list[Fraction]:
-    """Where zCDP's simple conversion states those deltas, rounded to four decimals."""
-    return [Fraction(round(zcdp_epsilon_simple(release.rho, d) * 10_000), 10_000) for d in STATED]
 
 
 def _show(study: Study, summary: Summary) -> None:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from exactdp.apps.cli.census import ALPHAS, DELTAS
 from exactdp.apps.cli.shell import DaskOption, JobsOption, app, progress, read_design, read_jobs, tell
-from exactdp.census.study import Grids, PairResult, Study, run
+from exactdp.census.grids import Grids
+from exactdp.census.study import run_study
 from exactdp.census.summary import summarize
 from exactdp.census.workers import make_runner
 from exactdp.errors import InvalidInputError
@@ -45,15 +45,10 @@ def _report(
         need_matplotlib()
     release = read_design(budget)
     promised = whole(digits, "--digits", 5, 1000)
-    asked = Grids.read(deltas=[delta]).deltas[0]
-    grids = Grids.read(deltas=sorted({*Grids.read(deltas=DELTAS).deltas, asked}, reverse=True), alphas=ALPHAS)
+    grids, asked = Grids.of_report(delta)
     with make_runner(read_jobs(jobs), dask) as runner:
-        found: dict[tuple[int, int], PairResult] = {}
         with progress("pairs of paths", len(release.pairs)) as done:
-            for part in run(release, grids, runner, release.pairs):
-                found.update((result.pair, result) for result in part)
-                done(len(part))
-        study = Study(release, grids, tuple(found[pair] for pair in release.pairs))
+            study = run_study(release, grids, runner, done=done)
         summary = summarize(study, runner, asked, lambda text: tell(f"{text} ..."))
     tell("report ...")
     write_text(output, build(study, summary, delta=asked, digits=promised, date=date, charts=figures))

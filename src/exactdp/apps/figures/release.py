@@ -18,8 +18,10 @@ import numpy as np
 
 from exactdp.apps.figures.style import ERRORS, EXACT, INK, LEGEND, SIMPLE, SOFT, ZCDP, dress, new_figure, save, titled
 from exactdp.apps.figures.theory import TWO_MECHANISMS, figure_convolution
+from exactdp.census.grids import Grids
+from exactdp.census.pair_results import account_pairs
 from exactdp.census.releases import Release
-from exactdp.census.study import Grids, Study, account_pairs
+from exactdp.census.study import Study
 from exactdp.census.tables import CURVE_POINTS
 from exactdp.doubles import Floats
 from exactdp.guarantees.gaussian_estimates import gaussian_epsilon

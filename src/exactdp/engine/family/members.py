@@ -13,7 +13,6 @@ import numpy as np
 from exactdp.doubles import Ints
 from exactdp.engine.lattice.lattice import Group, Lattice, common_step
 from exactdp.errors import LatticeTooFineError
-from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.mechanism import Mechanism
 
 LARGEST_PERIOD_STEPS = 3_000_000_000
@@ -91,7 +90,7 @@ class Members:
 
     def mechanisms(self, pair: int) -> dict[Mechanism, int]:
         """The same as a composition takes them."""
-        return {DiscreteGaussian(g.sigma2, g.sensitivity): g.count for g in self.groups(pair)}
+        return {g.mechanism: g.count for g in self.groups(pair)}
 
     def lattice(self, pair: int) -> Lattice:
         """The lattice of a pair."""

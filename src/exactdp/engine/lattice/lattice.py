@@ -7,7 +7,7 @@ rational w_i the support of S is exactly `step * Z` with step = gcd(w_i) (Bezout
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,6 +17,7 @@ from flint import arb
 
 from exactdp.balls import fraction, precision
 from exactdp.doubles import Floats
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.theta import log_theta_ratio, log_theta_ratio_ball, theta_ratio_error, tilted_mean_variance
 
 
@@ -27,6 +28,16 @@ class Group:
     sigma2: Fraction
     sensitivity: int
     count: int
+
+    @classmethod
+    def of_each(cls, mechanisms: Mapping[DiscreteGaussian, int]) -> tuple[Group, ...]:
+        """Mechanisms and how often each occurs, as groups."""
+        return tuple(cls(m.sigma2, m.sensitivity, count) for m, count in mechanisms.items())
+
+    @property
+    def mechanism(self) -> DiscreteGaussian:
+        """One of them."""
+        return DiscreteGaussian(self.sigma2, self.sensitivity)
 
     @cached_property
     def weight(self) -> Fraction:

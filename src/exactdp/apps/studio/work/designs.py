@@ -13,8 +13,8 @@ from exactdp.apps.studio.limits import AT_MOST
 from exactdp.apps.studio.schema.answers import UNTIMED, BudgetFiles, CheckedDesign, DesignAnswer
 from exactdp.census.budget_design import Draft, checked
 from exactdp.census.budget_files import budget_toml, parse_budget
+from exactdp.census.grids import Grids
 from exactdp.census.releases import Release
-from exactdp.census.study import Grids
 from exactdp.census.tables import as_csv
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import positive, shown

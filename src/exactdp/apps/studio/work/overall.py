@@ -12,10 +12,13 @@ from exactdp.apps.studio.schema.answers import OverallDelta, OverallEpsilon, Wor
 from exactdp.apps.studio.work.designs import Record, full_path, read_grids, release_of
 from exactdp.apps.studio.work.pair import beta_rows, curve_epsilons, other_accounts
 from exactdp.brackets import Bounds
+from exactdp.census.grids import Grids
+from exactdp.census.pair_results import overall_of
 from exactdp.census.releases import Release
 from exactdp.census.screening import ScreenedOverall
-from exactdp.census.study import Contest, Grids, Study, overall_of
+from exactdp.census.study import Study
 from exactdp.census.tables import decimal_text
+from exactdp.census.worst_pair import Contest
 
 _EPSILONS_IN_A_PART = 4
 _MOST_SUSPECTS = 200

@@ -5,11 +5,10 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from exactdp.apps.studio.work.designs import Record, TextFile, file_stem, read_grids, release_of
-from exactdp.census.study import Grids, make_study
+from exactdp.census.grids import ALPHAS, Grids
+from exactdp.census.study import make_study
 from exactdp.census.summary import summarize
 from exactdp.census.workers import Serial
-
-_ALPHAS = ("0.001", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5")
 
 
 def report(question: Record) -> TextFile:
@@ -19,7 +18,7 @@ def report(question: Record) -> TextFile:
     release = release_of(question["design"])
     headline = read_grids(deltas=[question["delta"]]).deltas[0]
     deltas = sorted({*read_grids(deltas=question["deltas"]).deltas, headline}, reverse=True)
-    study = make_study(release, Grids.read(deltas=deltas, alphas=_ALPHAS))
+    study = make_study(release, Grids.read(deltas=deltas, alphas=ALPHAS))
     summary = summarize(study, Serial(), headline)
     text = build(study, summary, delta=headline, charts=find_spec("matplotlib") is not None)
     return {"text": text, "file_name": f"{file_stem(release.name)}-report.html"}

@@ -12,9 +12,9 @@ from exactdp.apps.studio.work import designs
 from exactdp.apps.studio.work.designs import Record, TextFile, about, read_grids
 from exactdp.apps.studio.work.noise_table import noise
 from exactdp.apps.studio.work.pair import alphas_for, delta_curve, gaussian_mu, other_accounts, quick
+from exactdp.census.pair_results import account_pairs
 from exactdp.census.savings import calibrate_release
-from exactdp.census.study import account_pairs
-from exactdp.census.tables import as_csv, decimal_text
+from exactdp.census.tables import as_csv, decimal_text, pairs_csv
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import Target, calibrate, target
 from exactdp.guarantees.gaussian_estimates import gaussian_beta
@@ -113,12 +113,7 @@ def table(question: Record) -> TextFile:
 def _pairs_csv(question: Record) -> str:
     release = designs.release_of(question["design"])
     grids = read_grids(question["epsilons"], question["deltas"], question["alphas"])
-    rows = []
-    for result in account_pairs(release, list(release.pairs), grids):
-        for quantity, given in (("delta", "epsilon"), ("epsilon", "delta"), ("beta", "alpha")):
-            for at, bounds in zip(grids.by_quantity[quantity], getattr(result, quantity), strict=True):
-                rows.append((*result.pair, quantity, given, at, *bounds))
-    return as_csv(("k", "l", "quantity", "argument", "at", "lower", "upper"), rows)
+    return pairs_csv(grids, account_pairs(release, list(release.pairs), grids))
 
 
 def _curve_csv(composition: Composition, question: Record) -> str:

@@ -1,0 +1,92 @@
+"""The contest for the worst pair: who is left where float64 cannot tell, and balls where that is worth while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from exactdp.census.grids import Grids
+from exactdp.census.pair_results import PairResult, account_pairs, overall_of
+from exactdp.census.releases import Release
+from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
+from exactdp.numbers import Number
+
+_TIE_DIGITS = (20, 40, 80)
+_TELL_APART = 32  # different compositions that a summary tells apart by balls; beyond, it reports the tie
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Which pair is worst for one question: those that float64 cannot tell apart, with their bounds (larger is worse)."""
+
+    release: Release
+    quantity: str
+    at: Fraction
+    bounds: dict[tuple[int, int], tuple[Any, Any]]
+
+    @classmethod
+    def of(
+        cls,
+        release: Release,
+        *,
+        delta: Number | None = None,
+        epsilon: Number | None = None,
+        alpha: Number | None = None,
+    ) -> Contest:
+        """The pairs whose certified bounds in float64 reach the worst of the lower ends."""
+        given = sum(x is not None for x in (epsilon, delta, alpha))
+        if given != 1:
+            raise InvalidInputError(f"worst_pair takes one of delta, epsilon and alpha. Found {given} of them.")
+        one = [None if x is None else [x] for x in (epsilon, delta, alpha)]
+        grids = Grids.read(one[0], one[1], one[2])
+        quantity = next(name for name, grid in grids.by_quantity.items() if grid)
+        suspects = overall_of(release).suspects(quantity, grids.by_quantity[quantity][0])
+        asked = account_pairs(release, [release.pairs[p] for p in suspects], grids)
+        return cls.among(release, grids, asked, quantity, 0)
+
+    @classmethod
+    def among(cls, release: Release, grids: Grids, results: Iterable[PairResult], quantity: str, place: int) -> Contest:
+        """The same from results that are there already: one quantity at one place of its grid."""
+        bounds = {r.pair: _larger_is_worse(quantity, getattr(r, quantity)[place]) for r in results}
+        return cls(release, quantity, grids.by_quantity[quantity][place], _still_in(bounds))
+
+    @property
+    def compositions(self) -> int:
+        """How many different compositions are left."""
+        return len({self.release.pair(*pair) for pair in self.bounds})
+
+    def settled(self, in_balls: bool = True) -> tuple[tuple[int, int], int]:
+        """The worst pair and 1; or, where more compositions tie than are worth telling apart, one pair and their number."""
+        if self.compositions <= (_TELL_APART if in_balls else 1):
+            try:
+                return self.winner(), 1
+            except (AccuracyError, LatticeTooFineError):  # no balls for this lattice
+                pass
+        return min(self.bounds), len(self.bounds)
+
+    def winner(self) -> tuple[int, int]:
+        """The worst pair, by balls where need be; of equal ones the first."""
+        bounds = self.bounds
+        for digits in _TIE_DIGITS:
+            compositions = {pair: self.release.pair(*pair) for pair in bounds}
+            if len(set(compositions.values())) == 1:
+                break
+            asked = {
+                composition: _larger_is_worse(
+                    self.quantity, getattr(composition, f"{self.quantity}_bounds")(self.at, digits)
+                )
+                for composition in dict.fromkeys(compositions.values())  # equal ones once
+            }
+            bounds = _still_in({pair: asked[composition] for pair, composition in compositions.items()})
+        return min(bounds)
+
+
+def _larger_is_worse(quantity: str, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
+    return (-bounds[1], -bounds[0]) if quantity == "beta" else (bounds[0], bounds[1])
+
+
+def _still_in(bounds: dict[tuple[int, int], tuple[Any, Any]]) -> dict[tuple[int, int], tuple[Any, Any]]:
+    best = max(low for low, _ in bounds.values())
+    return {pair: ends for pair, ends in bounds.items() if ends[1] >= best}
