@@ -1,22 +1,19 @@
 """Budget files: a design of one's own, written by hand as TOML or CSV, read as the same object as a built-in release.
 
 TOML: the settings `title`, `source`, `unit`, `total_rho`, then a table `[levels.NAME]` of budgets for each level, top first,
-then `[level_shares]` and `[bypassed]`, all but the levels optional.
-CSV: lines `# setting: value`, then either `level,QUERY,QUERY,...` and a row for each level, or `level,query,rho` and a row for
-each budget.
+then `[level_shares]` and `[bypassed]`, all but the levels optional. CSV: see budget_csv.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import tomllib
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path, PurePath
 
-from exactdp.census.budget_design import SETTINGS, UNITS, Draft, checked, total_budget
+from exactdp.census.budget_csv import csv_draft
+from exactdp.census.budget_design import SETTINGS, Draft, checked, total_budget
 from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import shown
@@ -25,7 +22,6 @@ MOST_BYTES = 1_000_000
 _MOST_DOTS = 50  # in a line: the time that tomllib takes for a dotted name grows with the square of its parts
 _TOML_KEYS = (*SETTINGS, "levels", "level_shares", "bypassed")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-_SEMICOLONS = re.compile(r'\s*"?level"?\s*;', re.IGNORECASE)
 
 
 def read_budget(path: Path | str) -> Release:
@@ -60,7 +56,7 @@ def parse_budget(content: bytes, file_name: str) -> Release:
             f"A budget file must be encoded in UTF-8. Found other bytes in line {line} of {shown(file.name)}; "
             "save it as UTF-8."
         ) from None
-    draft = _toml_draft(text) if file.suffix.lower() == ".toml" else _csv_draft(text)
+    draft = _toml_draft(text) if file.suffix.lower() == ".toml" else csv_draft(text)
     return checked(draft, file.stem, file.name)
 
 
@@ -163,114 +159,3 @@ def _table(record: Mapping[str, object], name: str) -> dict[str, object]:
     if not isinstance(table, dict):
         raise InvalidInputError(f"{name} must be a table, such as [{name}]. Found {shown(table) or 'an empty text'}.")
     return table
-
-
-def _csv_draft(text: str) -> Draft:
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    settings: dict[str, object] = {}
-    bypassed: list[tuple[str, list[str]]] = []
-    start = 0
-    while start < len(lines) and (not lines[start].strip(" \t,;") or _remark(lines[start]) is not None):
-        _read_remark(_remark(lines[start]) or "#", start + 1, settings, bypassed)
-        start += 1
-    rows = _rows(lines, start)
-    header = next(rows, (0, [""]))[1]
-    while len(header) > 1 and not header[-1]:
-        header.pop()
-    if header[0].lower() != "level":
-        raise InvalidInputError(
-            "The first line of a CSV budget must be a header such as level,sex,age or level,query,rho. "
-            f"Found {shown(','.join(header)) or 'nothing'}."
-        )
-    if len(header) == 1:
-        raise InvalidInputError("The header must name at least one query after level. Found none; add one.")
-    if header[1].lower() == "query":
-        return Draft(settings, _long(header, rows, settings), bypassed)
-    twice = [query for query, count in Counter(header[1:]).items() if count > 1]
-    if twice:
-        raise InvalidInputError(
-            f"Query names must differ. Found {shown(twice[0]) or 'an empty one'} twice in the header."
-        )
-    levels = [
-        (row[0], [(query, value) for query, value in zip(header[1:], row[1:], strict=True) if value])
-        for row in _even(rows, len(header))
-    ]
-    return Draft(settings, levels, bypassed)
-
-
-def _long(
-    header: list[str], rows: Iterator[tuple[int, list[str]]], settings: dict[str, object]
-) -> Sequence[tuple[str, Sequence[tuple[str, object]]]]:
-    """The levels of a file with one budget in a row; the header's unit is put into the settings."""
-    unit = header[2].lower() if len(header) == 3 else ""
-    if unit not in UNITS:
-        raise InvalidInputError(
-            f"The header must be level,query and then one of {', '.join(UNITS)}. Found {shown(','.join(header))}."
-        )
-    if str(settings.setdefault("unit", unit)).lower() != unit:
-        raise InvalidInputError(
-            f"The unit must be the same above the header and in it. Found {shown(settings['unit'])} and {unit}."
-        )
-    levels: dict[str, list[tuple[str, object]]] = {}
-    for level, query, value in _even(rows, 3):
-        levels.setdefault(" ".join(level.split()), []).append((query, value))
-    return list(levels.items())
-
-
-def _remark(line: str) -> str | None:
-    """The line if it starts with #, without the quotation marks and delimiters that a spreadsheet puts around it."""
-    line = line.strip(" \t").rstrip(" \t,;")
-    if line.startswith('"#') and line.endswith('"'):
-        line = line[1:-1].replace('""', '"')
-    return line if line.startswith("#") else None
-
-
-def _read_remark(line: str, number: int, settings: dict[str, object], bypassed: list[tuple[str, list[str]]]) -> None:
-    """Put what a line such as `# unit: sigma2` says into the settings or the bypassed sets; `##` starts a free remark."""
-    if line == "#" or line.startswith("##"):
-        return
-    written, colon, value = line[1:].partition(":")
-    key, _, rest = " ".join(written.split()).partition(" ")
-    if colon and key == "bypassed" and rest:
-        bypassed.append((rest, [name for name in value.split(";") if name.strip()]))
-    elif not colon or key not in SETTINGS or rest:
-        raise InvalidInputError(
-            f"A line that starts with # must say one of {', '.join(SETTINGS)} or bypassed and a number, then a colon. "
-            f"Found {shown(line)} in line {number}; start a remark with ##."
-        )
-    elif key in settings:
-        raise InvalidInputError(f"A setting must be given once. Found {key} again in line {number}.")
-    else:
-        settings[key] = value.strip()
-
-
-def _rows(lines: Sequence[str], start: int) -> Iterator[tuple[int, list[str]]]:
-    """The rows from line `start` on, each with its line number; empty rows and remarks are left out."""
-    delimiter = ";" if start < len(lines) and _SEMICOLONS.match(lines[start]) else ","
-    ended = (f"{line}\n" for line in lines[start:])
-    reader = csv.reader(ended, delimiter=delimiter, strict=True, skipinitialspace=True)
-    try:
-        for row in reader:
-            cells = [cell.strip() for cell in row]
-            if any(cells) and not cells[0].startswith("##"):
-                yield start + reader.line_num, cells
-    except csv.Error as error:
-        raise InvalidInputError(
-            f"Line {start + reader.line_num} is not valid CSV: {error}. Put a name that has quotation marks in it in "
-            "quotation marks and double those inside."
-        ) from None
-
-
-def _even(rows: Iterator[tuple[int, list[str]]], width: int) -> Iterator[list[str]]:
-    """The rows below the header, each cut to its width; empty cells beyond it are dropped."""
-    for number, row in rows:
-        if row[0].startswith("#"):
-            raise InvalidInputError(
-                f"Settings must stand above the header. Found {shown(row[0])} in line {number}; move it up."
-            )
-        if len(row) < width or any(row[width:]):
-            raise InvalidInputError(
-                f"Line {number} must have {width} columns, as the header has. Found {len(row)}; "
-                "put a name with a comma in quotation marks."
-            )
-        yield row[:width]

@@ -11,6 +11,7 @@ from exactdp.accounting.explanation import Explanation
 from exactdp.apps.report.certificates import Claim, make_claims
 from exactdp.apps.report.numerals import as_decimal
 from exactdp.census.budget_files import budget_toml
+from exactdp.census.margins import margin95
 from exactdp.census.releases import Release
 from exactdp.census.study import Study
 from exactdp.census.summary import EpsilonRow, Summary
@@ -27,8 +28,6 @@ LEAST_ALPHA = 1e-6
 """Where the chart of the trade-off curve begins."""
 
 _PROFILE_POINTS, _CURVE_POINTS = 61, 81
-_FINE_NOISE = Fraction(10**6)  # from this sigma2 on the margin is the continuous Gaussian's, rounded up
-_OUTSIDE = 0.05
 _LONGEST_DATE = 60
 
 
@@ -122,7 +121,7 @@ def gather(
         risk_of(study, ALPHA, PRIOR, row.delta),
         1 - zcdp_beta(release.rho, ALPHA),
         release.pair(*row.worst_pair).explain(stated),
-        tuple(_level_noise(release)),
+        tuple(level_noise(release)),
         make_claims(release, row.worst_pair, stated, whole(digits, "digits", 5, 1000)),
         _curves(study, min(row.delta for row in summary.epsilons)),
         _budget(release),
@@ -153,7 +152,8 @@ def _rounded_up(value: float | Decimal) -> Fraction:
     return Fraction(upper.quantize(Decimal(1).scaleb(place), context=Context(prec=60, rounding=ROUND_CEILING)))
 
 
-def _level_noise(release: Release) -> list[LevelNoise]:
+def level_noise(release: Release) -> list[LevelNoise]:
+    """The noise of every query of the full path."""
     noise = {rho: _query_noise(rho) for queries in release.table.values() for rho in queries.values()}
     return [
         LevelNoise(
@@ -167,14 +167,7 @@ def _level_noise(release: Release) -> list[LevelNoise]:
 
 def _query_noise(rho: Fraction) -> tuple[Fraction, float, int]:
     noise = DiscreteGaussian(1 / rho)
-    error = math.sqrt(noise.variance)
-    margin = max(math.ceil(1.959964 * error), 0)
-    if noise.sigma2 < _FINE_NOISE:  # beyond, one count more or less is far below the digits shown
-        while 2 * noise.tail(margin + 1) > _OUTSIDE:
-            margin += 1
-        while margin > 0 and 2 * noise.tail(margin) <= _OUTSIDE:
-            margin -= 1
-    return noise.sigma2, error, margin
+    return noise.sigma2, math.sqrt(noise.variance), margin95(noise)
 
 
 def _curves(study: Study, least: Fraction) -> Curves:
