@@ -17,7 +17,7 @@ from exactdp.errors import AccuracyError
 _LOCK = threading.RLock()
 
 BITS = 192
-"""Working precision of the constants of a loss: units, anchors, moments."""
+"""Working precision of the constants of a loss (units, anchors, moments) and of conversions between guarantees."""
 
 SPARE = 6
 """Working digits beyond those promised, and the fewest by which they are raised."""

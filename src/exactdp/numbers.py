@@ -33,6 +33,11 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def one_line(text: str) -> str:
+    """One line of printable characters, whatever a file, an argument or a request contained."""
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+
+
 def rational(value: object, name: str) -> Fraction:
     """The exact rational that `value` stands for.
 

@@ -12,12 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
-from test_study import SMALL
 from typer.testing import CliRunner, Result
 
 from exactdp import census
 from exactdp.apps import cli
 from exactdp.census import study as studies
+from small_release import SMALL
 
 COMMAND = [sys.executable, "-c", "from exactdp.apps.cli import main; main()"]
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_study import SMALL
 from typer.testing import CliRunner, Result
 
 from exactdp import census
@@ -22,6 +21,7 @@ from exactdp.guarantees.risk import risk_of
 from exactdp.guarantees.tightest_mu import tightest_mu
 from exactdp.guarantees.zcdp import zcdp_beta
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from small_release import SMALL
 
 TEN = 10 * DiscreteGaussian(1)
 COMMANDS = ("compare", "risk", "calibrate", "convert", "mu")

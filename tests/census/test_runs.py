@@ -9,7 +9,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from test_study import SMALL
 
 import exactdp
 from exactdp.census.grids import Grids
@@ -19,6 +18,7 @@ from exactdp.census.study import Study
 from exactdp.census.sweeps import SweptDesign, sweep
 from exactdp.census.workers import Cluster, Cores, Runner, Serial, make_runner
 from exactdp.errors import MissingExtraError
+from small_release import SMALL
 
 GRIDS = Grids.read(["1/2", "3"], ["1e-6"], ["0.05"])
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from test_study import COARSE, SMALL
 
 import oracle
 from exactdp import census
@@ -12,6 +11,7 @@ from exactdp.census.summary import summarize
 from exactdp.census.workers import Serial
 from exactdp.guarantees.zcdp import zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.numbers import rational
+from small_release import COARSE, SMALL
 
 DHC = census.release("dhc-persons-us")
 

@@ -18,24 +18,9 @@ from exactdp import census
 from exactdp.census import overall
 from exactdp.census.study import Study
 from exactdp.census.worst_pair import Contest
+from small_release import COARSE, SMALL
 
 DHC = census.release("dhc-persons-us")
-
-
-def small(*, coarse: bool = False) -> census.Release:
-    """Three levels, four directed paths; coarse noise cannot share contours."""
-    unit = Fraction(3) if coarse else Fraction(1, 2)
-    table = {
-        "Nation": {"age": unit, "sex": unit / 2},
-        "State": {"age": unit / 3, "sex": unit},
-        "Block": {"age": unit / 2},
-    }
-    return census.Release(
-        "small", "A small survey", "made up", table, {1: (), 2: ("State",), 3: ("Block",), 7: ("State", "Block")}
-    )
-
-
-SMALL, COARSE = small(), small(coarse=True)
 
 
 @cache

@@ -17,7 +17,6 @@ from exactdp.guarantees.calibration import (
     calibrate,
     calibrate_sigma2,
     least_on_grid,
-    scaled,
     target,
 )
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -207,7 +206,7 @@ def test_mu(c: Composition, mu: str) -> None:
 def test_continuous_gaussians() -> None:
     found = calibrate(4 * Gaussian(1), target(epsilon=1, delta="1e-5"), grid=100)
     assert wanted_sigma2(found) == pytest.approx(4 / 0.268051**2, abs=0.011)  # mu(1, 1e-5) = 0.268051
-    assert scaled(Gaussian(3, "1/2"), Fraction(2)) == Gaussian(6, "1/2")
+    assert Composition([Gaussian(3, "1/2")]).scaled(2) == Composition([Gaussian(6, "1/2")])
 
 
 def wanted_sigma2(found: Calibration) -> float:

@@ -23,10 +23,10 @@ from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.accounting.tradeoff_dual import beta_from_profile, curve_from_profile
 from exactdp.brackets import Point
 from exactdp.engine.lattice.accuracy import ACCURACY
+from exactdp.doubles import CHAIN_SLACK
 from exactdp.errors import LatticeTooFineError
 from exactdp.numbers import log_rational
 
-_SLACK = 2.0**-47
 _TINY = 1e-322  # a few times the smallest double: what underflow can take away
 _SEARCH_STEPS = 100
 
@@ -62,7 +62,7 @@ class Overall:
         """
         small = delta <= Fraction(1, 2)
         target = log_rational(delta if small else 1 - delta)
-        error = _SLACK * (1 + abs(target))
+        error = CHAIN_SLACK * (1 + abs(target))
         guess = gaussian_start(self.pairs.family.typical[0].r, delta)
         suspects = dict.fromkeys(self._all, True)
         lower, upper = -math.inf, -math.inf
@@ -112,7 +112,9 @@ class Overall:
             with np.errstate(over="ignore"):  # far above the least: of no consequence
                 moved = np.exp(point.rest.log_scale - scale)
             low, high = float((point.rest.lower * moved).min()), float((point.rest.upper * moved).min())
-            columns.append((*delta, scale, low * (1 - _SLACK), high * (1 + _SLACK), float(point.log_density[at])))
+            columns.append(
+                (*delta, scale, low * (1 - CHAIN_SLACK), high * (1 + CHAIN_SLACK), float(point.log_density[at]))
+            )
         return Point.of_rows(np.array(columns).T)
 
     def curve(self, num: int) -> TradeOffCurve:
@@ -189,8 +191,8 @@ class _Envelope:
         alpha, beta = self._overall.pairs.tails([(pair, step), (pair, total + 1 - step)])
         # upwards and to the right, both of which stay above the envelope
         log = alpha.high if self._small else alpha.rest_low
-        u = math.exp(log) * (1 + _SLACK) + _TINY if self._small else math.exp(log) * (1 - _SLACK) - _TINY
-        vertex = _Vertex(u, math.exp(beta.high) * (1 + _SLACK) + _TINY, pair, step)
+        u = math.exp(log) * (1 + CHAIN_SLACK) + _TINY if self._small else math.exp(log) * (1 - CHAIN_SLACK) - _TINY
+        vertex = _Vertex(u, math.exp(beta.high) * (1 + CHAIN_SLACK) + _TINY, pair, step)
         on_right = u >= self._u if self._small else u <= self._u
         self._left, self._right = (self._left, vertex) if on_right else (vertex, self._right)
 
@@ -200,9 +202,9 @@ class _Envelope:
         `point` is taken at |epsilon|; for negative epsilon, 1 - delta(epsilon) = e^epsilon (1 - delta(-epsilon)).
         """
         e = float(epsilon)
-        slack = _SLACK * (1 + abs(e))
+        slack = CHAIN_SLACK * (1 + abs(e))
         if epsilon >= 0:
-            slack += _SLACK * abs(self._log_alpha)
+            slack += CHAIN_SLACK * abs(self._log_alpha)
             rest = float(point.rest.lower_floats().min())
             return rest - math.exp(min(e + self._log_alpha, 700.0)) * (1 + slack) - slack * rest - _TINY
         # 1 - alpha - delta as a difference of two numbers that are known in relative terms
@@ -230,4 +232,4 @@ class _Envelope:
         share = min(max(abs(right.u - self._u) / gap, 0.0), 1.0)
         rise = max(left.beta - right.beta, 0.0)
         # u itself is rounded, which moves the chord by its slope times that
-        return (right.beta + rise * share) * (1 + _SLACK) + rise / gap * (self._u * _SLACK + _TINY) + _TINY
+        return (right.beta + rise * share) * (1 + CHAIN_SLACK) + rise / gap * (self._u * CHAIN_SLACK + _TINY) + _TINY

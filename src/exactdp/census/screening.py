@@ -41,7 +41,7 @@ from exactdp.theory.gaussian_gap.gap import (
 )
 
 _AIMS = (1e-11, 1e-8, 1e-5)
-_SLACK = 1e-12
+_GAUSSIAN_SLACK = 1e-12  # of what is built on the Gaussian formulas: scipy's Faddeeva function is good to that
 _TOLERANCE = 1e-5
 """In log delta: pairs that may exceed the worst by less count with what is proved of them, the others are asked."""
 
@@ -82,7 +82,7 @@ class Screen:
         for p, (i, j) in enumerate(self.family.pairs):
             by_spread.setdefault(self.family.own[i].spread + self.family.own[j].spread, []).append(p)
         both = np.array(self.family.pairs, dtype=np.int64)
-        far = np.sqrt(self._far[both[:, 0]] * self._far[both[:, 1]]) * (1 + _SLACK)
+        far = np.sqrt(self._far[both[:, 0]] * self._far[both[:, 1]]) * (1 + _GAUSSIAN_SLACK)
         return [
             _SameSpread.of(spread, np.array(pairs), both[pairs], far[pairs], self._members, self._cut)
             for spread, pairs in by_spread.items()
@@ -93,7 +93,7 @@ class Screen:
         columns = np.empty((4, len(self.family.pairs)))
         for part in self._parts:
             columns[:, part.pairs] = part.at(epsilon)
-        slack = _SLACK * (1 + np.abs(columns[0]))
+        slack = _GAUSSIAN_SLACK * (1 + np.abs(columns[0]))
         lower, upper = np.maximum(1 + columns[1] - slack, 0.0), 1 + columns[2] + slack
         delta = Bracket(columns[0], lower, upper)
         return Point(delta, delta.one_minus(), columns[3])
@@ -160,8 +160,8 @@ class _SameSpread:
         lam, scale = tilt_and_scale(r, y)
         smooth, error = smooth_part(self.sizes, deltas)
         rest = self.grid.second(lam, 0.0) + self.far + self.grid.tail_far
-        low, high = quotients(smooth, (error + scale * rest) * (1 + _SLACK), deltas[0])
-        result[1], result[2] = low - _SLACK, high + _SLACK
+        low, high = quotients(smooth, (error + scale * rest) * (1 + _GAUSSIAN_SLACK), deltas[0])
+        result[1], result[2] = low - _GAUSSIAN_SLACK, high + _GAUSSIAN_SLACK
         result[1] = np.maximum(np.nan_to_num(result[1], nan=-1.0), -1.0)
         result[2] = np.minimum(np.nan_to_num(result[2], nan=most), most)
         return result
@@ -194,7 +194,7 @@ class ScreenedOverall(Overall):
             return lower, upper
         for p in suspects[np.argsort(-upper[suspects])][:_SHARPENED].tolist():
             gap = self._screen.sharpened(p, epsilon)
-            slack = _SLACK * (1 + abs(gap.log_gaussian))
+            slack = _GAUSSIAN_SLACK * (1 + abs(gap.log_gaussian))
             lower[p] = max(lower[p], gap.log_gaussian + _log1p(gap.lower) - slack)
             upper[p] = min(upper[p], gap.log_gaussian + _log1p(gap.upper) + slack)
         return lower, upper
@@ -220,11 +220,11 @@ class ScreenedOverall(Overall):
     def delta(self, epsilon: Fraction) -> tuple[float, float]:
         """Bounds of the largest delta(epsilon)."""
         low, high = self._largest(epsilon)
-        return math.exp(low) * (1 - _SLACK), min(math.exp(high) * (1 + _SLACK), 1.0)
+        return math.exp(low) * (1 - _GAUSSIAN_SLACK), min(math.exp(high) * (1 + _GAUSSIAN_SLACK), 1.0)
 
     def log_delta(self, epsilon: Fraction) -> float:
         """Upper bound of the logarithm of the largest delta(epsilon)."""
-        return min(self._largest(epsilon)[1] + _SLACK, 0.0)
+        return min(self._largest(epsilon)[1] + _GAUSSIAN_SLACK, 0.0)
 
     def epsilon(self, delta: Fraction) -> tuple[float, float]:
         """Bounds of the largest epsilon(delta), 0 < delta < 1: exact for a few suspects, then up as the screen asks."""
@@ -255,7 +255,7 @@ class ScreenedOverall(Overall):
         move = 1e-12 * (1 + abs(upper))
         for _ in range(_STEPS):
             bounds = self._log_bounds(min(both_readings(upper)))[1]
-            if all(b <= target - _SLACK * (1 + abs(target)) for p, b in enumerate(bounds) if p not in asked):
+            if all(b <= target - _GAUSSIAN_SLACK * (1 + abs(target)) for p, b in enumerate(bounds) if p not in asked):
                 return upper
             upper, move = upper + move, 2 * move
         return None
@@ -274,7 +274,7 @@ class ScreenedOverall(Overall):
             least = float(lower.max())
         else:
             upper, least = self._log_bounds(Fraction(self.epsilon(at)[0]))[1], log_rational(at)
-        return np.flatnonzero(upper >= least - _SLACK * (1 + abs(least))).tolist()
+        return np.flatnonzero(upper >= least - _GAUSSIAN_SLACK * (1 + abs(least))).tolist()
 
 
 def _log1p(x: float) -> float:

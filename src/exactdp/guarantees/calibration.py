@@ -104,7 +104,8 @@ def target(
     mu: Number | None = None,
 ) -> Target:
     """The one target that is given: epsilon and delta, alpha and beta, an advantage, or a mu."""
-    given = [name for name, value in locals().items() if value is not None]
+    named = {"epsilon": epsilon, "delta": delta, "alpha": alpha, "beta": beta, "advantage": advantage, "mu": mu}
+    given = [name for name, value in named.items() if value is not None]
     if given == ["epsilon", "delta"]:
         return MeetsEpsilonDelta(_finite(read_epsilon(epsilon), epsilon), read_share(delta, "delta"))
     if given == ["alpha", "beta"]:
@@ -149,13 +150,15 @@ def calibrate(
         found = shown(next(iter(missing))) if missing else "an empty part"
         raise InvalidInputError(f"The part to be scaled must consist of mechanisms of the composition. Found {found}.")
     for mechanism in chosen:
-        scaled(mechanism, Fraction(1))  # refuses what cannot be scaled
+        if not isinstance(mechanism, DiscreteGaussian | Gaussian):
+            raise InvalidInputError(
+                f"Only Gaussian noise can be scaled. Found {shown(mechanism)}; choose a part without it."
+            )
+    scaled = Composition({m: n for m, n in composition.mechanisms.items() if m in chosen})
+    kept = {m: n for m, n in composition.mechanisms.items() if m not in chosen}
 
     def at(factor: Fraction) -> Composition:
-        counts: Counter[Mechanism] = Counter()
-        for m, n in composition.mechanisms.items():
-            counts[scaled(m, factor) if m in chosen else m] += n
-        return Composition(counts, composition.effort)
+        return Composition(Counter(kept) + Counter(scaled.scaled(factor).mechanisms), composition.effort)
 
     factor = least_on_grid(*questions(at, wanted.holds, wanted.fails), steps)
     return Calibration(factor, Fraction(1, steps), at(factor))
@@ -180,15 +183,6 @@ def questions(
         return answer
 
     return asked(holds, False), asked(fails, True)
-
-
-def scaled(mechanism: Mechanism, factor: Fraction) -> Mechanism:
-    """The same mechanism with sigma2 multiplied by a factor."""
-    if isinstance(mechanism, DiscreteGaussian):
-        return DiscreteGaussian(mechanism.sigma2 * factor, mechanism.sensitivity)
-    if isinstance(mechanism, Gaussian):
-        return Gaussian(mechanism.sigma2 * factor, mechanism.sensitivity)
-    raise InvalidInputError(f"Only Gaussian noise can be scaled. Found {shown(mechanism)}; choose a part without it.")
 
 
 def calibrate_sigma2(count: int, wanted: Target, sensitivity: int = 1, grid: int = 1000) -> Calibration:

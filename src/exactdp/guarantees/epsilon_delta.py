@@ -9,11 +9,9 @@ from fractions import Fraction
 from flint import arb
 
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
-from exactdp.balls import ball, precision, upper_double
+from exactdp.balls import BITS, ball, precision, upper_double
 from exactdp.errors import InvalidInputError
-from exactdp.numbers import Number, rational, shown
-
-_BITS = 192
+from exactdp.numbers import Number, rational, read_alpha, shown
 
 
 def fdp_beta(pairs: Iterable[tuple[Number, Number]], alpha: Number) -> float:
@@ -25,15 +23,13 @@ def fdp_beta(pairs: Iterable[tuple[Number, Number]], alpha: Number) -> float:
     >>> fdp_beta([(0, 0.1)], 0.2)
     0.7
     """
-    a = rational(alpha, "alpha")
-    if not 0 <= a <= 1:
-        raise InvalidInputError(f"alpha must be between 0 and 1. Found {shown(alpha)}.")
+    a = read_alpha(alpha)
     best = 0.0
     for epsilon, delta in pairs:
         e, d = rational(epsilon, "epsilon"), rational(delta, "delta")
         if not 0 <= d <= 1:
             raise InvalidInputError(f"delta must be between 0 and 1. Found {shown(delta)}.")
-        with precision(_BITS):
+        with precision(BITS):
             x = ball(min(max(e, Fraction(-(10**6))), Fraction(10**6)))  # farther out the lines are worth nothing
             lines = [1 - ball(d) - x.exp() * ball(a)] if abs(e) < 10**6 or not a else []
             lines.append((-x).exp() * (1 - ball(d) - ball(a)) if e < 10**6 else arb(0))
@@ -58,7 +54,7 @@ def fdp_delta(curve: TradeOffCurve, epsilon: Number) -> float:
     """
     e = rational(epsilon, "epsilon")
     best = 0.0
-    with precision(_BITS):
+    with precision(BITS):
         slope = ball(e).exp()
         for a, b in zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True):
             value = 1 - ball(Fraction(b)) - slope * ball(Fraction(a))

@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from flint import arb
-
-from exactdp.balls import ball, precision
-from exactdp.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    pass
 from scipy.special import ndtri_exp
 
-from exactdp.balls import upper_double
+from exactdp.balls import BITS, ball, precision, upper_double
+from exactdp.errors import InvalidInputError
 from exactdp.numbers import Number, log_rational, positive, rational, read_share, shown
+
+_SMALLEST_MU = 1e-250
+_LARGEST_MU = 10**6
 
 
 def gaussian_ball(mu: Fraction, epsilon: Fraction) -> tuple[arb, arb]:
@@ -38,19 +35,10 @@ def bisect(rising: Callable[[float], float], low: float, high: float) -> float:
     return low
 
 
-_BITS = 192
-_SMALLEST_MU = 1e-250
-_LARGEST_MU = 10**6
-
-
 def _bits(mu: Fraction, epsilon: Fraction) -> int:
     """Working precision at which delta_mu(epsilon) keeps its digits: large epsilon and small mu cancel."""
-    return (
-        _BITS
-        + 4 * abs(int(epsilon)).bit_length()
-        + 64
-        + 4 * max(0, mu.denominator.bit_length() - mu.numerator.bit_length())
-    )
+    small = max(0, mu.denominator.bit_length() - mu.numerator.bit_length())
+    return BITS + 64 + 4 * (abs(int(epsilon)).bit_length() + small)
 
 
 def _mu(value: Number) -> Fraction:
@@ -91,7 +79,7 @@ def gdp_beta(mu: Number, alpha: Number) -> float:
     small = 2 * a < 1
     x = -float(ndtri_exp(log_rational(a))) if small else float(ndtri_exp(log_rational(1 - a)))
     step = 1e-15 * (1 + abs(x))
-    with precision(_BITS):
+    with precision(BITS):
         root = arb(2).sqrt()
         # 1 - Phi(x) >= alpha, or Phi(x) <= 1 - alpha where that is the smaller number
         while not bool((arb(x) / root).erfc() / 2 >= ball(a) if small else (-arb(x) / root).erfc() / 2 <= ball(1 - a)):

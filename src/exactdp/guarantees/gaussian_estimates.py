@@ -1,4 +1,4 @@
-"""The continuous Gaussian's delta, epsilon and beta. Estimates: accurate, not certified."""
+"""The continuous Gaussian's delta, epsilon and beta at a given mu. Estimates: accurate, not certified, unlike gaussian_dp."""
 
 from __future__ import annotations
 

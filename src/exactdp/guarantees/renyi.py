@@ -7,11 +7,9 @@ from collections.abc import Callable, Mapping
 
 from flint import arb
 
-from exactdp.balls import ball, precision, upper_double
+from exactdp.balls import BITS, ball, precision, upper_double
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import Number, rational, read_share, shown
-
-_BITS = 192
 
 
 def rdp_epsilon(divergences: Mapping[Number, Number], delta: Number) -> float:
@@ -55,6 +53,6 @@ def _least(divergences: Mapping[Number, Number], value: Callable[[arb, arb], arb
             raise InvalidInputError(
                 f"Orders must be above 1 and divergences at least 0. Found {shown(order)}: {shown(divergence)}."
             )
-        with precision(_BITS):
+        with precision(BITS):
             best = min(best, upper_double(value(ball(a), ball(d))))
     return best

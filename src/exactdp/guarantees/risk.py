@@ -3,25 +3,25 @@
 An attacker must decide whether one record (or one of two values) is in the data. All of these are properties of the trade-off
 curve beta(alpha) or of delta(epsilon); the mechanisms may be of any kind.
 
-    advantage       how far true and false positive rate of any test lie apart: max over alpha of 1 - alpha - beta(alpha) =
-    delta(0) power           the chance that the best test with false-positive rate alpha finds the record: 1 - beta(alpha)
-    Bayes risk      the least chance of a wrong decision for an attacker with prior p: p (1 - delta(log((1 - p)/p))) posterior
-    the probability that the record is there after the best test at alpha says so, for a prior p odds            no event is
-    more than this factor likelier with the record than without, up to delta: e^epsilon(delta)
+    advantage    how far true and false positive rate of any test lie apart: max of 1 - alpha - beta(alpha) = delta(0)
+    power        the chance that the best test with false-positive rate alpha finds the record: 1 - beta(alpha)
+    Bayes risk   the least chance of a wrong decision for an attacker with prior p: p (1 - delta(log((1 - p)/p)))
+    posterior    the probability that the record is there after the best test at alpha says so, for a prior p
+    odds         no event is more than this factor likelier with the record than without, up to delta: e^epsilon(delta)
 """
 
 from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
+from exactdp.doubles import LINE_SLACK, UNIT
 from exactdp.notebooks import repr_html
 from exactdp.numbers import log_rational, shown
-
-_SLACK = 2.0**-46
 
 
 class Curve(Protocol):
@@ -109,16 +109,16 @@ def _bayes_risk(curve: Curve, prior: Fraction) -> Interval:
     """
     prior = min(prior, 1 - prior)
     odds = log_rational((1 - prior) / prior)
-    slack = _SLACK * (1 + abs(odds))
+    slack = LINE_SLACK * (1 + abs(odds))
     low, high = (_interval(curve.delta_bounds(Fraction(odds + sign * slack))) for sign in (-1, 1))
     p = float(prior)
-    return _down(p * (1 - low[1])), min(_up(p * (1 - high[0])), float(min(prior, 1 - prior)))
+    return _down(p * (1 - low[1])), min(_up(p * (1 - high[0])), p)
 
 
-def _posterior(power: float, alpha: Fraction, prior: Fraction, rounded: Any) -> float:
+def _posterior(power: float, alpha: Fraction, prior: Fraction, rounded: Callable[[float], float]) -> float:
     """Bayes' rule after a positive test, in exact fractions."""
     yes = prior * Fraction(power)
-    return float(min(max(rounded(float(yes / (yes + (1 - prior) * alpha))), 0.0), 1.0)) if yes else 0.0
+    return min(max(rounded(float(yes / (yes + (1 - prior) * alpha))), 0.0), 1.0) if yes else 0.0
 
 
 def _interval(bounds: Any) -> Interval:
@@ -126,8 +126,8 @@ def _interval(bounds: Any) -> Interval:
 
 
 def _down(x: float) -> float:
-    return max(x * (1 - _SLACK) - 2.0**-53, 0.0)
+    return max(x * (1 - LINE_SLACK) - UNIT, 0.0)
 
 
 def _up(x: float) -> float:
-    return x * (1 + _SLACK) + 2.0**-53
+    return x * (1 + LINE_SLACK) + UNIT

@@ -17,15 +17,15 @@ from flint import arb
 
 from exactdp.balls import ball, precision
 from exactdp.errors import AccuracyError, InvalidInputError
+from exactdp.guarantees.gaussian_dp import bisect, gaussian_ball
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.notebooks import repr_html
 
 if TYPE_CHECKING:
     from exactdp.accounting.composition import Composition
-from exactdp.guarantees.gaussian_dp import bisect, gaussian_ball
 
-_BITS = 160
+_BITS = 160  # beyond those that the exponents of mu cancel
 _MOST_INTERVALS = 12_000
 _SHORTEST = Fraction(1, 10**7)
 _FARTHEST = 600
@@ -54,7 +54,7 @@ def violates(composition: Composition, mu: Fraction, epsilon: Fraction) -> bool:
         return (low > -math.inf and bool(delta < arb(low).exp())) or bool(1 - delta > arb(high).exp())
 
 
-class _Proof:
+class Proof:
     """That a composition is mu-GDP, or not proved."""
 
     def __init__(self, composition: Composition, mu: Fraction, known: dict[Fraction, tuple[float, float]]) -> None:
@@ -141,13 +141,13 @@ def _is_gdp(
 ) -> bool:
     """The proof up to where the tail bound decides, or up to the greatest loss, from which on delta is 0."""
     if math.isfinite(end):
-        return _Proof(composition, mu, known).holds(Fraction(end))
+        return Proof(composition, mu, known).holds(Fraction(end))
     last = Fraction(max(1, math.ceil(rho + 4)))
     while not tail_holds(rho, mu, last):
         last *= 2
         if last > _FARTHEST * (1 + rho):
             return False
-    return _Proof(composition, mu, known).holds(last)
+    return Proof(composition, mu, known).holds(last)
 
 
 def _largest_violation(composition: Composition) -> tuple[float, float]:

@@ -1,14 +1,6 @@
-"""What other definitions of privacy imply: zCDP and the continuous Gaussian, as epsilon, delta and trade-off curves.
+"""What zCDP implies: bounds of epsilon and delta rounded up and of beta rounded down, proved by ball arithmetic.
 
-The `zcdp_*` functions take the parameter rho of zero-concentrated differential privacy and return bounds on the safe side
-(epsilon and delta rounded up, beta rounded down), proved by ball arithmetic. Any order of the Renyi divergence gives a valid
-bound; only its size depends on the order. The `gaussian_*` functions are estimates: accurate, not certified.
-Formulas and proofs: docs/theory/conversions.md.
-
-rho and mu are single numbers (0, or at least 1e-100); epsilon, delta and alpha are numbers or arrays, all read exactly.
-Corners as in `Composition`: delta = 0 gives epsilon = inf, delta >= 1 gives -inf, delta above delta(0) gives a negative
-epsilon, epsilon = inf gives delta = 0 and -inf gives 1, and beta is 1 - alpha at alpha = 0 and 1. rho = 0 means that nothing
-is learnt: epsilon(0) = 0 and beta = 1 - alpha.
+Any order of the Renyi divergence gives a valid bound; only its size depends on the order (docs/theory/conversions.md).
 """
 
 from __future__ import annotations
@@ -22,7 +14,7 @@ import numpy as np
 from flint import arb
 from scipy.optimize import brentq
 
-from exactdp.balls import ball, precision, upper_double
+from exactdp.balls import BITS, ball, precision, upper_double
 from exactdp.elementwise import each_rounded
 from exactdp.guarantees.zcdp_tradeoff import beta_lower
 from exactdp.numbers import (
@@ -36,8 +28,6 @@ from exactdp.numbers import (
     zero_or_between,
 )
 
-_BITS = 192
-
 
 def zcdp_epsilon_simple(rho: Number, delta: Any) -> Any:
     """The textbook conversion rho + 2 sqrt(rho log(1/delta)), rounded up (Bun & Steinke 2016).
@@ -46,7 +36,7 @@ def zcdp_epsilon_simple(rho: Number, delta: Any) -> Any:
     26.3406
     """
     r = _rho(rho)
-    with precision(_BITS):
+    with precision(BITS):
         return least_epsilon(r, delta, lambda d: upper_double(ball(r) + 2 * (ball(r) * -_log(d)).sqrt()))
 
 
@@ -67,7 +57,7 @@ def zcdp_epsilon(rho: Number, delta: Any) -> Any:
         t = _best_order(r, d)
         return upper_double((1 + t) * ball(r) + (-_log(d) - t.log1p()) / t - (1 / t).log1p())
 
-    with precision(_BITS):
+    with precision(BITS):
         return least_epsilon(r, delta, at)
 
 
@@ -193,7 +183,7 @@ def _least_delta(
             return rounded(arb("-inf"))
         return rounded(log_delta(r, e) if isinstance(e, Fraction) else arb(0))
 
-    with precision(_BITS):
+    with precision(BITS):
         return each_rounded(epsilon, read_epsilon, lambda es: [at(e) for e in es])
 
 

@@ -15,11 +15,10 @@ from functools import partial
 import numpy as np
 from flint import arb
 
-from exactdp.balls import ball, precision
+from exactdp.balls import BITS, ball, precision
 from exactdp.doubles import Floats
 from exactdp.numbers import log_rational
 
-_BITS = 192
 _ZOOMS, _BISECTIONS, _STEPS_BACK = 9, 56, 30
 _SMALLEST_GAP, _LARGEST_GAP = 1e-300, 800.0  # of log((1 - alpha) / beta): outside, beta rounds to 1 - alpha or to 0
 
@@ -96,7 +95,7 @@ def _proved_beta(r: Fraction, alpha: Fraction, swapped: bool, t: float, estimate
 
 def _exceeds(r: Fraction, alpha: Fraction, beta: Fraction, swapped: bool, t: float) -> bool:
     """Is D_a > a rho certain for the two coins, a = 1 + t?"""
-    with precision(_BITS):
+    with precision(BITS):
         coins = [(ball(alpha), ball(1 - beta)), (ball(1 - alpha), ball(beta))]
         losses = [(q, (q / p).log()) if swapped else (p, (p / q).log()) for p, q in coins]
         if t == 0:

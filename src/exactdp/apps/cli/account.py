@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +17,7 @@ from exactdp.apps.cli.shell import (
     PairOption,
     app,
     one_of,
+    print_json,
     progress,
     read_design,
     read_jobs,
@@ -71,7 +71,7 @@ def _account(
             done(1)
     if as_json:
         head = {"release": release.name, "title": release.title, "rho": str(release.rho), "quantity": quantity}
-        print(json.dumps({**head, "rows": plain(rows)}, indent=1))
+        print_json({**head, "rows": plain(rows)})
         return
     title = f"{release.title}: " + (f"pair {pair}" if pair else f"{len(release.pairs)} pairs of directed paths")
     columns = [argument, f"{quantity} at least", f"{quantity} at most", "worst pair", "zCDP", "Gaussian formula"]
@@ -135,7 +135,7 @@ def _write_sweep(rows: list[SweepRow], output: Path | None, as_json: bool) -> No
     if output is not None:
         write_text(output, as_csv(names, table))
     if as_json:
-        print(json.dumps([dict(zip(names, map(plain, row), strict=True)) for row in table], indent=1))
+        print_json([dict(zip(names, map(plain, row), strict=True)) for row in table])
     elif output is None:
         short = [
             [str(plain(x)) if not isinstance(x, float) else f"{x:.10f}" for x in (*row[:4], row[5], row[7])]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from exactdp.apps.cli.shell import (
     JsonOption,
     app,
     percent,
+    print_json,
     progress,
     read_design,
     read_jobs,
@@ -87,18 +87,8 @@ def _census(
     tell("report ...")
     files.append(_write_report(study, summary, folder, charts=figures and not remark))
     if as_json:
-        print(
-            json.dumps(
-                {
-                    "release": name,
-                    "rho": str(release.rho),
-                    "pairs": len(study.pairs),
-                    **plain(summary),
-                    "files": [str(f) for f in files],
-                },
-                indent=1,
-            )
-        )
+        head = {"release": name, "rho": str(release.rho), "pairs": len(study.pairs)}
+        print_json({**head, **plain(summary), "files": [str(f) for f in files]})
         return
     _show(study, summary)
     print(f"{len(files)} files in {folder}: {', '.join(f.name for f in files)}")
@@ -163,7 +153,7 @@ def _show_proxy(study: Study, as_json: bool) -> None:
     ]
     if as_json:
         names = ("delta", "proxy", "overall", "relative_difference_at_most")
-        print(json.dumps([dict(zip(names, map(plain, row), strict=True)) for row in rows], indent=1))
+        print_json([dict(zip(names, map(plain, row), strict=True)) for row in rows])
         return
     columns = ["delta", f"epsilon of ({base}, {base})", "overall epsilon", "relative difference at most"]
     shown_rows = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -17,24 +16,26 @@ from exactdp import census
 from exactdp.accounting.certificates.certificate import Certificate, certify
 from exactdp.accounting.certificates.verify import Verification, verify
 from exactdp.accounting.composition import Composition
-from exactdp.apps.cli.shell import FAILED, JsonOption, OutputOption, PairOption, ReleaseOption, app, one_line, read_pair
+from exactdp.apps.cli.shell import (
+    FAILED,
+    AlphaOption,
+    DeltaOption,
+    EpsilonOption,
+    JsonOption,
+    MechanismOption,
+    OutputOption,
+    PairOption,
+    ReleaseOption,
+    app,
+    print_json,
+    read_pair,
+)
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from exactdp.numbers import whole
+from exactdp.numbers import one_line, whole
 
 _MECHANISM = re.compile(r"(?P<sigma2>[^:*]+)(:(?P<sensitivity>[^:*]+))?(\*(?P<count>[^:*]+))?")
 
-MechanismOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--mechanism", "-m", metavar="SIGMA2[:SENSITIVITY][*COUNT]", help="Discrete Gaussian noise; repeatable."
-    ),
-]
-EpsilonOption = Annotated[
-    str | None, typer.Option("--epsilon", metavar="NUMBER", help="Ask for delta at this epsilon.")
-]
-DeltaOption = Annotated[str | None, typer.Option("--delta", metavar="NUMBER", help="Ask for epsilon at this delta.")]
-AlphaOption = Annotated[str | None, typer.Option("--alpha", metavar="NUMBER", help="Ask for beta at this alpha.")]
 DigitsOption = Annotated[str, typer.Option("--digits", metavar="N", help="Digits to promise, 5 to 1000.")]
 CertificateArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A certificate made by exactdp certify.")]
 
@@ -68,7 +69,7 @@ def _verify(file: CertificateArgument, as_json: JsonOption = False) -> None:
     """Recompute a certificate by other routes and say in one line whether it holds; exit code 1 if it does not."""
     result = verify(file)
     if as_json:
-        print(json.dumps(dataclasses.asdict(result), indent=2))
+        print_json(dataclasses.asdict(result), indent=2)
     else:
         _print_verdict(result)
     if not result.holds:

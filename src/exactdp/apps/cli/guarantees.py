@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import math
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -12,8 +10,21 @@ import typer
 
 from exactdp import guarantees
 from exactdp.accounting.composition import Composition
-from exactdp.apps.cli.certificates import DeltaOption, MechanismOption, read_composition
-from exactdp.apps.cli.shell import JsonOption, PairOption, ReleaseOption, app, one_of, read_design, show_table
+from exactdp.apps.cli.certificates import read_composition
+from exactdp.apps.cli.shell import (
+    AlphaOption,
+    DeltaOption,
+    EpsilonOption,
+    JsonOption,
+    MechanismOption,
+    PairOption,
+    ReleaseOption,
+    app,
+    one_of,
+    print_json,
+    read_design,
+    show_table,
+)
 from exactdp.census.savings import calibrate_release
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import calibrate, target
@@ -22,8 +33,6 @@ from exactdp.guarantees.tightest_mu import tightest_mu
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_delta_simple, zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.numbers import rational, read_share, whole
 
-EpsilonOption = Annotated[str | None, typer.Option("--epsilon", metavar="NUMBER", help="At this epsilon.")]
-AlphaOption = Annotated[str | None, typer.Option("--alpha", metavar="NUMBER", help="At this false-positive rate.")]
 BetaOption = Annotated[str | None, typer.Option("--beta", metavar="NUMBER", help="The least type II error at alpha.")]
 AdvantageOption = Annotated[str | None, typer.Option("--advantage", metavar="NUMBER", help="The largest advantage.")]
 MuOption = Annotated[str | None, typer.Option("--mu", metavar="NUMBER", help="Gaussian DP with this mu.")]
@@ -39,19 +48,6 @@ LevelOption = Annotated[
 DesignOption = Annotated[
     str | None, typer.Option("--design", metavar="BUDGET", help="A budget file or a built-in release: over all pairs.")
 ]
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(_plain(value), indent=1, default=str))
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no infinity: such numbers become texts."""
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _exact(value: Fraction) -> str:
@@ -83,7 +79,7 @@ def _compare(
     composition = read_composition(mechanism or [], release, pair)
     found = composition.compare(delta=delta, epsilon=epsilon)
     if as_json:
-        _print_json(
+        print_json(
             {
                 **dataclasses.asdict(found),
                 "shortcut_understates": found.shortcut_understates,
@@ -112,7 +108,7 @@ def _risk(
     curve: Any = read_design(design).account() if design else read_composition(mechanism or [], release, pair)
     found = risk_of(curve, *shares)
     if as_json:
-        _print_json(dataclasses.asdict(found))
+        print_json(dataclasses.asdict(found))
         return
     show_table("Risk", ["figure", "safe end", "meaning"], [(n, f"{v:.10g}", m) for n, v, m in found.rows()])
 
@@ -150,7 +146,7 @@ def _calibrate(
         factor = calibrate_release(read_design(design), wanted, level, steps)[0]
     result = {"factor": str(factor), "value": float(factor), "grid": f"1/{steps}", "target": dataclasses.asdict(wanted)}  # type: ignore[call-overload]
     if as_json:
-        _print_json(result)
+        print_json(result)
         return
     less = factor - Fraction(1, steps)
     print(
@@ -179,7 +175,7 @@ def _convert(
         asked, at = one_of(epsilon=epsilon, delta=delta, alpha=alpha)
         rows = _conversion(source, value, asked, at)
     if as_json:
-        _print_json(rows)
+        print_json(rows)
         return
     show_table("Conversion", ["guarantee", "value"], [(name, f"{v:.12g}") for name, v in rows.items()])
 
@@ -211,7 +207,7 @@ def _mu(
     composition: Composition = read_composition(mechanism or [], release, pair)
     found = tightest_mu(composition)
     if as_json:
-        _print_json(dataclasses.asdict(found))
+        print_json(dataclasses.asdict(found))
         return
     print(
         f"mu is at least {found.lower:.10g} (violated below, at epsilon = {found.epsilon:.6g}) and at most {found.upper:.10g}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -16,6 +15,7 @@ from exactdp.apps.cli.shell import (
     JsonOption,
     PairOption,
     app,
+    print_json,
     progress,
     read_design,
     read_pair,
@@ -58,7 +58,7 @@ def _release(
 
 def _tell_release(noisy: NoisyTable, paths: Sequence[Path], as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"files": [str(path) for path in paths], **noisy.statement}, indent=1))
+        print_json({"files": [str(path) for path in paths], **noisy.statement})
         return
     said = noisy.statement["guarantee"]
     cells = sum(entry["cells"] for entry in noisy.statement["noise"])
@@ -105,7 +105,7 @@ def _audit(
         found.save_figure(output)
     if as_json:
         head = {"release": design.name, "pair": list(numbers), "sampler": f"OpenDP {version}"}
-        print(json.dumps({**head, **_record(found)}, indent=1))
+        print_json({**head, **_record(found)})
     else:
         _show(f"{design.title}: pair ({numbers[0]}, {numbers[1]}), OpenDP {version}", found)
     if not found.is_consistent:

@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from exactdp.apps.cli.shell import DaskOption, JobsOption, app, progress, read_design, read_jobs, tell
+from exactdp.apps.cli.shell import (
+    DaskOption,
+    JobsOption,
+    OptionalBudgetArgument,
+    app,
+    progress,
+    read_design,
+    read_jobs,
+    tell,
+)
 from exactdp.census.grids import Grids
 from exactdp.census.study import run_study
 from exactdp.census.summary import summarize
@@ -21,9 +30,7 @@ SUFFIXES = (".html", ".htm")
 
 @app.command("report")
 def _report(
-    budget: Annotated[
-        str, typer.Argument(metavar="[BUDGET]", help="A budget file (.toml, .csv) or the name of a built-in release.")
-    ] = "dhc-persons-us",
+    budget: OptionalBudgetArgument = "dhc-persons-us",
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write.")] = Path(
         "report.html"
     ),

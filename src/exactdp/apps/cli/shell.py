@@ -7,6 +7,8 @@ error), 130 interrupted.
 from __future__ import annotations
 
 import functools
+import json
+import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -27,11 +29,11 @@ from exactdp import census
 from exactdp.census.budget_files import read_budget
 from exactdp.census.releases import Release
 from exactdp.errors import ExactDPError, InvalidInputError
-from exactdp.numbers import whole
+from exactdp.numbers import one_line, whole
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
-_USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # also of unknown options and commands; typer exports no name for it
+_USAGE_ERROR: Any = typer.BadParameter.__base__  # of click or, in later versions, of the copy of it in typer
 _PAIR = re.compile(r"\s*(\d{1,6})\s*,\s*(\d{1,6})\s*")
 
 
@@ -61,11 +63,6 @@ def _refuse(sentence: str) -> int:
     return BAD_INPUT
 
 
-def one_line(text: str) -> str:
-    """One line of printable characters, whatever a file or an argument contained."""
-    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
-
-
 app = typer.Typer(cls=_Commands, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 ReleaseOption = Annotated[str | None, typer.Option("--release", metavar="NAME", help="A release of the 2020 Census.")]
@@ -81,9 +78,24 @@ DaskOption = Annotated[
     str | None,
     typer.Option("--dask", metavar="ADDRESS", help="A dask scheduler such as tcp://host:8786, or local."),
 ]
-BudgetArgument = Annotated[
-    str, typer.Argument(metavar="BUDGET", help="A budget file (.toml, .csv) or the name of a built-in release.")
+MechanismOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mechanism", "-m", metavar="SIGMA2[:SENSITIVITY][*COUNT]", help="Discrete Gaussian noise; repeatable."
+    ),
 ]
+EpsilonOption = Annotated[
+    str | None, typer.Option("--epsilon", metavar="NUMBER", help="This epsilon; on its own it asks for delta.")
+]
+DeltaOption = Annotated[
+    str | None, typer.Option("--delta", metavar="NUMBER", help="This delta; on its own it asks for epsilon.")
+]
+AlphaOption = Annotated[
+    str | None, typer.Option("--alpha", metavar="NUMBER", help="This false-positive rate; on its own it asks for beta.")
+]
+_BUDGET = "A budget file (.toml, .csv) or the name of a built-in release."
+BudgetArgument = Annotated[str, typer.Argument(metavar="BUDGET", help=_BUDGET)]
+OptionalBudgetArgument = Annotated[str, typer.Argument(metavar="[BUDGET]", help=_BUDGET)]
 
 
 @app.callback(invoke_without_command=True)
@@ -156,6 +168,19 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
             console.print(table)
         print("\n".join(line.rstrip() for line in capture.get().splitlines()))
     print()
+
+
+def print_json(value: Any, indent: int = 1) -> None:
+    """A value as JSON on standard output; what JSON does not have, such as fractions and infinities, as texts."""
+    print(json.dumps(_finite(value), indent=indent, default=str))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(v) for v in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def percent(share: Fraction) -> str:

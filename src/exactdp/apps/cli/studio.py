@@ -8,17 +8,14 @@ from typing import Annotated
 
 import typer
 
-from exactdp.apps.cli.shell import app, read_design
+from exactdp.apps.cli.shell import OptionalBudgetArgument, app, read_design
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import whole
 
 
 @app.command("studio")
 def _studio(
-    budget: Annotated[
-        str,
-        typer.Argument(metavar="[BUDGET]", help="A budget file (.toml, .csv) or the name of a built-in release."),
-    ] = "dhc-persons-us",
+    budget: OptionalBudgetArgument = "dhc-persons-us",
     host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
     port: Annotated[str, typer.Option("--port", metavar="N", help="The port; 0 takes a free one.")] = "8765",
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")] = True,

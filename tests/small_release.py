@@ -1,0 +1,23 @@
+"""A release that is small enough for brute force, with fine and with coarse noise."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from exactdp import census
+
+
+def small(*, coarse: bool = False) -> census.Release:
+    """Three levels, four directed paths; coarse noise cannot share contours."""
+    unit = Fraction(3) if coarse else Fraction(1, 2)
+    table = {
+        "Nation": {"age": unit, "sex": unit / 2},
+        "State": {"age": unit / 3, "sex": unit},
+        "Block": {"age": unit / 2},
+    }
+    return census.Release(
+        "small", "A small survey", "made up", table, {1: (), 2: ("State",), 3: ("Block",), 7: ("State", "Block")}
+    )
+
+
+SMALL, COARSE = small(), small(coarse=True)
