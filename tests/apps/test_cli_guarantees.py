@@ -208,6 +208,7 @@ def test_calibrate_prints_the_factor_that_was_proved() -> None:
 
 def test_json_for_other_programs_has_no_infinities() -> None:
     assert "Infinity" not in run("compare", "-m", "1*10", "--delta", "0", "--json").stdout
+    assert "Infinity" not in run("account", "dhc-persons-us", "--pair", "13,13", "--delta", "0", "--json").stdout
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ from exactdp.accounting.pairs import Pairs, Question
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.accounting.tradeoff_dual import beta_from_profile, curve_from_profile
 from exactdp.brackets import Point
-from exactdp.engine.lattice.accuracy import ACCURACY
 from exactdp.doubles import CHAIN_SLACK
+from exactdp.engine.lattice.accuracy import ACCURACY
 from exactdp.errors import LatticeTooFineError
 from exactdp.numbers import log_rational
 

@@ -8,22 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from exactdp.apps.cli.shell import (
-    BudgetArgument,
-    DaskOption,
-    JobsOption,
-    JsonOption,
-    OutputOption,
-    PairOption,
-    app,
-    one_of,
-    print_json,
-    progress,
-    read_design,
-    read_jobs,
-    read_pair,
-    show_table,
-)
+from exactdp.apps.cli import shell
 from exactdp.brackets import Bounds
 from exactdp.census.grids import ARGUMENTS, Grids
 from exactdp.census.study import Study
@@ -43,27 +28,27 @@ EpsilonsOption = Annotated[Numbers, typer.Option("--epsilon", metavar="NUMBER", 
 AlphasOption = Annotated[Numbers, typer.Option("--alpha", metavar="NUMBER", help="Ask for beta; repeatable.")]
 
 
-@app.command("account")
+@shell.app.command("account")
 def _account(
-    budget: BudgetArgument,
+    budget: shell.BudgetArgument,
     delta: DeltasOption = None,
     epsilon: EpsilonsOption = None,
     alpha: AlphasOption = None,
-    pair: PairOption = None,
+    pair: shell.PairOption = None,
     digits: Annotated[
         str | None, typer.Option("--digits", metavar="N", help="With --pair: digits to promise, in balls.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: shell.JsonOption = False,
 ) -> None:
     """The guarantee of a design over all pairs of directed paths, beside zCDP and the Gaussian formula."""
-    release = read_design(budget)
-    argument, values = one_of(delta=delta, epsilon=epsilon, alpha=alpha)
+    release = shell.read_design(budget)
+    argument, values = shell.one_of(delta=delta, epsilon=epsilon, alpha=alpha)
     quantity = next(name for name, of in ARGUMENTS.items() if of == argument)
     if digits is not None and pair is None:
         raise InvalidInputError(f"--digits is for one pair; give --pair as well. Found {digits}.")
-    source: Any = release.pair(*read_pair(pair)) if pair else release.account()
+    source: Any = release.pair(*shell.read_pair(pair)) if pair else release.account()
     rows = []
-    with progress(argument, len(values)) as done:
+    with shell.progress(argument, len(values)) as done:
         for value in values:
             ask = getattr(source, f"{quantity}_bounds")
             bounds = ask(value) if digits is None else ask(value, digits=whole(digits, "--digits", 5, 1000))
@@ -71,11 +56,11 @@ def _account(
             done(1)
     if as_json:
         head = {"release": release.name, "title": release.title, "rho": str(release.rho), "quantity": quantity}
-        print_json({**head, "rows": plain(rows)})
+        shell.print_json({**head, "rows": plain(rows)})
         return
     title = f"{release.title}: " + (f"pair {pair}" if pair else f"{len(release.pairs)} pairs of directed paths")
     columns = [argument, f"{quantity} at least", f"{quantity} at most", "worst pair", "zCDP", "Gaussian formula"]
-    show_table(title, columns, [[str(x) for x in row.values()] for row in rows])
+    shell.show_table(title, columns, [[str(x) for x in row.values()] for row in rows])
 
 
 def _row(source: Any, quantity: str, argument: str, value: str, bounds: Bounds, pair: str | None) -> dict[str, object]:
@@ -103,7 +88,7 @@ def _worst(study: Study, argument: str, value: str) -> str:
     return str(pair) if tied == 1 else f"{tied} tied"
 
 
-@app.command("sweep")
+@shell.app.command("sweep")
 def _sweep(
     budgets: Annotated[
         list[str], typer.Argument(metavar="BUDGET...", help="Budget files (.toml, .csv) or names of built-in releases.")
@@ -112,16 +97,16 @@ def _sweep(
     scale: Annotated[
         str, typer.Option("--scale", metavar="F,F,...", help="Factors on the noise variances, such as 0.8,0.9,1.")
     ] = "1",
-    jobs: JobsOption = "1",
-    dask: DaskOption = None,
-    output: OutputOption = None,
-    as_json: JsonOption = False,
+    jobs: shell.JobsOption = "1",
+    dask: shell.DaskOption = None,
+    output: shell.OutputOption = None,
+    as_json: shell.JsonOption = False,
 ) -> None:
     """Many designs, all pairs of each: the overall epsilon and the proxy's, one row for each design and delta."""
-    designs = [SweptDesign(read_design(b), f) for b in budgets for f in _factors(scale)]
+    designs = [SweptDesign(shell.read_design(b), f) for b in budgets for f in _factors(scale)]
     deltas = Grids.read(deltas=delta or ["1e-10"]).deltas
     found: dict[SweptDesign, list[SweepRow]] = {}
-    with make_runner(read_jobs(jobs), dask) as runner, progress("designs", len(designs)) as done:
+    with make_runner(shell.read_jobs(jobs), dask) as runner, shell.progress("designs", len(designs)) as done:
         for rows in sweep(designs, deltas, runner):
             found[rows[0].design] = rows
             done(1)
@@ -135,13 +120,13 @@ def _write_sweep(rows: list[SweepRow], output: Path | None, as_json: bool) -> No
     if output is not None:
         write_text(output, as_csv(names, table))
     if as_json:
-        print_json([dict(zip(names, map(plain, row), strict=True)) for row in table])
+        shell.print_json([dict(zip(names, map(plain, row), strict=True)) for row in table])
     elif output is None:
         short = [
             [str(plain(x)) if not isinstance(x, float) else f"{x:.10f}" for x in (*row[:4], row[5], row[7])]
             for row in table
         ]
-        show_table(f"{len(rows)} designs", ["design", "factor", "rho", "delta", "epsilon", "proxy"], short)
+        shell.show_table(f"{len(rows)} designs", ["design", "factor", "rho", "delta", "epsilon", "proxy"], short)
     else:
         print(f"{output}: {len(rows)} rows")
 

@@ -7,19 +7,7 @@ from typing import Annotated
 
 import typer
 
-from exactdp.apps.cli.shell import (
-    DaskOption,
-    JobsOption,
-    JsonOption,
-    app,
-    percent,
-    print_json,
-    progress,
-    read_design,
-    read_jobs,
-    show_table,
-    tell,
-)
+from exactdp.apps.cli import shell
 from exactdp.census.grids import ALPHAS, DELTAS, Grids, stated_epsilons
 from exactdp.census.journal import Journal
 from exactdp.census.study import Study, run_study
@@ -31,7 +19,7 @@ from exactdp.files import write_text
 from exactdp.numbers import whole
 
 
-@app.command("census")
+@shell.app.command("census")
 def _census(
     name: Annotated[
         str, typer.Option("--release", metavar="NAME", help="A release of the 2020 Census, or a budget file.")
@@ -42,8 +30,8 @@ def _census(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where tables, figures and progress go.")
     ] = Path("census-results"),
-    jobs: JobsOption = "1",
-    dask: DaskOption = None,
+    jobs: shell.JobsOption = "1",
+    dask: shell.DaskOption = None,
     certified: Annotated[bool, typer.Option("--certified", help="Every pair in balls instead of float64.")] = False,
     digits: Annotated[str, typer.Option("--digits", metavar="N", help="With --certified: digits to promise.")] = "20",
     proxy: Annotated[
@@ -54,25 +42,27 @@ def _census(
         typer.Option("--level-delta", metavar="NUMBER", help="The delta at which each level is looked at on its own."),
     ] = "1e-10",
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Whether to draw the figures.")] = True,
-    as_json: JsonOption = False,
+    as_json: shell.JsonOption = False,
 ) -> None:
     """Account for all pairs of directed paths of a release: tables, figures, report. A stopped run goes on where it was."""
-    release = read_design(name)
+    from exactdp.apps.report import build
+
+    release = shell.read_design(name)
     asked = whole(digits, "--digits", 5, 1000) if certified else None
     grids = Grids.read([] if proxy else stated_epsilons(release.rho), delta or DELTAS, [] if proxy else ALPHAS, asked)
     at_level = Grids.read(deltas=[level_delta]).deltas[0]
     folder = output / release.name
     try:
-        with make_runner(read_jobs(jobs), dask, in_small_parts=True) as runner:
+        with make_runner(shell.read_jobs(jobs), dask, in_small_parts=True) as runner:
             journal = Journal.open(folder, release, grids)
-            with progress("pairs of paths", len(release.pairs)) as done:
-                study = run_study(release, grids, runner, journal, done, tell)
+            with shell.progress("pairs of paths", len(release.pairs)) as done:
+                study = run_study(release, grids, runner, journal, done, shell.tell)
             if proxy:
                 _show_proxy(study, as_json)
                 return
-            summary = summarize(study, runner, at_level, lambda text: tell(f"{text} ..."))
+            summary = summarize(study, runner, at_level, lambda text: shell.tell(f"{text} ..."))
     except KeyboardInterrupt:
-        tell(f"Stopped. Finished pairs are kept in {folder}; the same command goes on from there.")
+        shell.tell(f"Stopped. Finished pairs are kept in {folder}; the same command goes on from there.")
         raise
     files = write_study(study, summary, folder)
     remark = ""
@@ -80,29 +70,21 @@ def _census(
         try:
             from exactdp.apps.figures.release import save_figures
 
-            tell("figures ...")
+            shell.tell("figures ...")
             files += save_figures(study, folder)
         except MissingExtraError as error:
             remark = f"No figures: {error}"
-    tell("report ...")
-    files.append(_write_report(study, summary, folder, charts=figures and not remark))
+    shell.tell("report ...")
+    files.append(folder / "report.html")
+    write_text(files[-1], build(study, summary, charts=figures and not remark))
     if as_json:
         head = {"release": name, "rho": str(release.rho), "pairs": len(study.pairs)}
-        print_json({**head, **plain(summary), "files": [str(f) for f in files]})
+        shell.print_json({**head, **plain(summary), "files": [str(f) for f in files]})
         return
     _show(study, summary)
     print(f"{len(files)} files in {folder}: {', '.join(f.name for f in files)}")
     if remark:
         print(remark)
-
-
-def _write_report(study: Study, summary: Summary, folder: Path, charts: bool) -> Path:
-    """The report to read, beside the tables."""
-    from exactdp.apps.report import build
-
-    path = folder / "report.html"
-    write_text(path, build(study, summary, charts=charts))
-    return path
 
 
 def _show(study: Study, summary: Summary) -> None:
@@ -111,20 +93,20 @@ def _show(study: Study, summary: Summary) -> None:
     print(f"{study.grids.digits} digits in balls" if study.grids.digits else "float64 with certified bounds")
     print()
     columns = ["delta", "epsilon", "zCDP simple", "zCDP optimal", "Gaussian", "worst pair", "saved", "saved (optimal)"]
-    show_table(
+    shell.show_table(
         "Overall guarantee: certified upper bound of epsilon", columns, [_epsilon_row(r) for r in summary.epsilons]
     )
     rows = [
         [decimal_text(r.alpha), f"{float(r.beta[0]):.10f}", f"{1 - float(r.beta[0]):.10f}", f"{1 - r.zcdp_beta:.6f}"]
         for r in summary.powers
     ]
-    show_table("Best test: which of two records was there", ["alpha", "beta", "power", "power by zCDP"], rows)
+    shell.show_table("Best test: which of two records was there", ["alpha", "beta", "power", "power by zCDP"], rows)
     rows = [
-        [r.level, f"{float(r.rho):.6g}", percent(r.saved_simple.saved), percent(r.saved_optimal.saved)]
+        [r.level, f"{float(r.rho):.6g}", shell.percent(r.saved_simple.saved), shell.percent(r.saved_optimal.saved)]
         for r in summary.levels
     ]
     title = f"Noise variance that each level on its own could save at delta = {decimal_text(summary.levels[0].delta)}"
-    show_table(title, ["level", "rho", "against zCDP simple", "against zCDP optimal"], rows)
+    shell.show_table(title, ["level", "rho", "against zCDP simple", "against zCDP optimal"], rows)
     worst = max(float(r.epsilon[1]) / float(r.proxy[0]) - 1 for r in summary.epsilons)
     print(f"The full path with itself understates the overall epsilon by at most {worst:.1e} (relative).")
 
@@ -138,8 +120,8 @@ def _epsilon_row(row: EpsilonRow) -> list[str]:
         f"{row.zcdp_optimal:.4f}",
         f"{row.gaussian:.8f}",
         pair,
-        percent(row.saved_simple.saved),
-        percent(row.saved_optimal.saved),
+        shell.percent(row.saved_simple.saved),
+        shell.percent(row.saved_optimal.saved),
     ]
 
 
@@ -153,11 +135,11 @@ def _show_proxy(study: Study, as_json: bool) -> None:
     ]
     if as_json:
         names = ("delta", "proxy", "overall", "relative_difference_at_most")
-        print_json([dict(zip(names, map(plain, row), strict=True)) for row in rows])
+        shell.print_json([dict(zip(names, map(plain, row), strict=True)) for row in rows])
         return
     columns = ["delta", f"epsilon of ({base}, {base})", "overall epsilon", "relative difference at most"]
     shown_rows = [
         [decimal_text(d), f"{float(p[1]):.12f}", f"{float(o[1]):.12f}", f"{diff:.2e}"] for d, p, o, diff in rows
     ]
-    show_table(f"{study.release.title}: the proxy and the overall guarantee", columns, shown_rows)
+    shell.show_table(f"{study.release.title}: the proxy and the overall guarantee", columns, shown_rows)
     print("Tune with the proxy (milliseconds), then account for all pairs once (exactdp account).")

@@ -13,23 +13,10 @@ from rich.console import Console
 from rich.text import Text
 
 from exactdp import census
-from exactdp.accounting.certificates.certificate import Certificate, certify
+from exactdp.accounting.certificates.certificate import certify
 from exactdp.accounting.certificates.verify import Verification, verify
 from exactdp.accounting.composition import Composition
-from exactdp.apps.cli.shell import (
-    FAILED,
-    AlphaOption,
-    DeltaOption,
-    EpsilonOption,
-    JsonOption,
-    MechanismOption,
-    OutputOption,
-    PairOption,
-    ReleaseOption,
-    app,
-    print_json,
-    read_pair,
-)
+from exactdp.apps.cli import shell
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.numbers import one_line, whole
@@ -40,17 +27,17 @@ DigitsOption = Annotated[str, typer.Option("--digits", metavar="N", help="Digits
 CertificateArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A certificate made by exactdp certify.")]
 
 
-@app.command("certify")
+@shell.app.command("certify")
 def _certify(
-    mechanism: MechanismOption = None,
-    release: ReleaseOption = None,
-    pair: PairOption = None,
-    epsilon: EpsilonOption = None,
-    delta: DeltaOption = None,
-    alpha: AlphaOption = None,
+    mechanism: shell.MechanismOption = None,
+    release: shell.ReleaseOption = None,
+    pair: shell.PairOption = None,
+    epsilon: shell.EpsilonOption = None,
+    delta: shell.DeltaOption = None,
+    alpha: shell.AlphaOption = None,
     digits: DigitsOption = "30",
-    output: OutputOption = None,
-    as_json: JsonOption = False,
+    output: shell.OutputOption = None,
+    as_json: shell.JsonOption = False,
 ) -> None:
     """Write a certificate of delta, epsilon or beta: composition, enclosure, plan, errors, versions, hash."""
     composition = read_composition(mechanism or [], release, pair)
@@ -61,19 +48,19 @@ def _certify(
     if output is None or as_json:
         print(certificate.to_json(), end="")
     else:
-        print(_summary(certificate, output))
+        print(f"{output}: {certificate.claim} is between {certificate.lower} and {certificate.upper}")
 
 
-@app.command("verify")
-def _verify(file: CertificateArgument, as_json: JsonOption = False) -> None:
+@shell.app.command("verify")
+def _verify(file: CertificateArgument, as_json: shell.JsonOption = False) -> None:
     """Recompute a certificate by other routes and say in one line whether it holds; exit code 1 if it does not."""
     result = verify(file)
     if as_json:
-        print_json(dataclasses.asdict(result), indent=2)
+        shell.print_json(dataclasses.asdict(result), indent=2)
     else:
         _print_verdict(result)
     if not result.holds:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(shell.FAILED)
 
 
 def read_composition(mechanisms: list[str], release: str | None, pair: str | None) -> Composition:
@@ -91,7 +78,7 @@ def read_composition(mechanisms: list[str], release: str | None, pair: str | Non
     if release is None or pair is None:
         found = f"--release {release}" if release else f"--pair {pair}" if pair else "none of them"
         raise InvalidInputError(f"Give --mechanism, or --release and --pair, to say what was released. Found {found}.")
-    return census.release(release).pair(*read_pair(pair))
+    return census.release(release).pair(*shell.read_pair(pair))
 
 
 def _read_mechanism(text: str) -> tuple[DiscreteGaussian, int]:
@@ -100,10 +87,6 @@ def _read_mechanism(text: str) -> tuple[DiscreteGaussian, int]:
         raise InvalidInputError(f"--mechanism takes SIGMA2[:SENSITIVITY][*COUNT], such as 5/2:1*20. Found {text!r}.")
     sensitivity = whole(parts["sensitivity"] or 1, "sensitivity", 1)
     return DiscreteGaussian(parts["sigma2"], sensitivity), whole(parts["count"] or 1, "count", 1)
-
-
-def _summary(certificate: Certificate, output: Path) -> str:
-    return f"{output}: {certificate.claim} is between {certificate.lower} and {certificate.upper}"
 
 
 def _print_verdict(result: Verification) -> None:

@@ -10,22 +10,10 @@ import typer
 
 from exactdp import guarantees
 from exactdp.accounting.composition import Composition
+from exactdp.apps.cli import shell
 from exactdp.apps.cli.certificates import read_composition
-from exactdp.apps.cli.shell import (
-    AlphaOption,
-    DeltaOption,
-    EpsilonOption,
-    JsonOption,
-    MechanismOption,
-    PairOption,
-    ReleaseOption,
-    app,
-    one_of,
-    print_json,
-    read_design,
-    show_table,
-)
 from exactdp.census.savings import calibrate_release
+from exactdp.census.tables import decimal_text
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import calibrate, target
 from exactdp.guarantees.risk import risk_of
@@ -50,12 +38,6 @@ DesignOption = Annotated[
 ]
 
 
-def _exact(value: Fraction) -> str:
-    """A fraction as a decimal where that is short, else as a fraction."""
-    text = f"{float(value):.12g}"
-    return text if Fraction(text) == value else str(value)
-
-
 def _one_source(mechanism: list[str] | None, release: str | None, pair: str | None, design: str | None) -> None:
     """A design or a composition, not both."""
     other = mechanism[0] if mechanism else release or pair
@@ -65,21 +47,21 @@ def _one_source(mechanism: list[str] | None, release: str | None, pair: str | No
         )
 
 
-@app.command("compare")
+@shell.app.command("compare")
 def _compare(
-    mechanism: MechanismOption = None,
-    release: ReleaseOption = None,
-    pair: PairOption = None,
-    delta: DeltaOption = None,
-    epsilon: EpsilonOption = None,
-    as_json: JsonOption = False,
+    mechanism: shell.MechanismOption = None,
+    release: shell.ReleaseOption = None,
+    pair: shell.PairOption = None,
+    delta: shell.DeltaOption = None,
+    epsilon: shell.EpsilonOption = None,
+    as_json: shell.JsonOption = False,
 ) -> None:
     """Exact, Gaussian shortcut and zCDP side by side; raises the alarm where the shortcut understates the loss."""
-    one_of(delta=delta, epsilon=epsilon)
+    shell.one_of(delta=delta, epsilon=epsilon)
     composition = read_composition(mechanism or [], release, pair)
     found = composition.compare(delta=delta, epsilon=epsilon)
     if as_json:
-        print_json(
+        shell.print_json(
             {
                 **dataclasses.asdict(found),
                 "shortcut_understates": found.shortcut_understates,
@@ -87,48 +69,50 @@ def _compare(
             }
         )
         return
-    show_table(f"{found.quantity} at {found.given} = {delta or epsilon}", ["method", "value", "worth"], found.rows())
+    shell.show_table(
+        f"{found.quantity} at {found.given} = {delta or epsilon}", ["method", "value", "worth"], found.rows()
+    )
     print(found.statement)
 
 
-@app.command("risk")
+@shell.app.command("risk")
 def _risk(
-    mechanism: MechanismOption = None,
-    release: ReleaseOption = None,
-    pair: PairOption = None,
+    mechanism: shell.MechanismOption = None,
+    release: shell.ReleaseOption = None,
+    pair: shell.PairOption = None,
     design: DesignOption = None,
     alpha: Annotated[str, typer.Option("--alpha", metavar="NUMBER", help="False-positive rate of the test.")] = "0.05",
     prior: PriorOption = "1/2",
     delta: Annotated[str, typer.Option("--delta", metavar="NUMBER", help="For the odds multiplier.")] = "1e-10",
-    as_json: JsonOption = False,
+    as_json: shell.JsonOption = False,
 ) -> None:
     """Advantage, power, Bayes risk, posterior and odds, each certified from the exact curve."""
     _one_source(mechanism, release, pair, design)
     shares = [read_share(v, n) for v, n in ((alpha, "alpha"), (prior, "prior"), (delta, "delta"))]
-    curve: Any = read_design(design).account() if design else read_composition(mechanism or [], release, pair)
+    curve: Any = shell.read_design(design).account() if design else read_composition(mechanism or [], release, pair)
     found = risk_of(curve, *shares)
     if as_json:
-        print_json(dataclasses.asdict(found))
+        shell.print_json(dataclasses.asdict(found))
         return
-    show_table("Risk", ["figure", "safe end", "meaning"], [(n, f"{v:.10g}", m) for n, v, m in found.rows()])
+    shell.show_table("Risk", ["figure", "safe end", "meaning"], [(n, f"{v:.10g}", m) for n, v, m in found.rows()])
 
 
-@app.command("calibrate")
+@shell.app.command("calibrate")
 def _calibrate(
-    mechanism: MechanismOption = None,
-    release: ReleaseOption = None,
-    pair: PairOption = None,
+    mechanism: shell.MechanismOption = None,
+    release: shell.ReleaseOption = None,
+    pair: shell.PairOption = None,
     design: DesignOption = None,
-    epsilon: EpsilonOption = None,
-    delta: DeltaOption = None,
-    alpha: AlphaOption = None,
+    epsilon: shell.EpsilonOption = None,
+    delta: shell.DeltaOption = None,
+    alpha: shell.AlphaOption = None,
     beta: BetaOption = None,
     advantage: AdvantageOption = None,
     mu: MuOption = None,
     part: PartOption = None,
     level: LevelOption = None,
     grid: GridOption = "10000",
-    as_json: JsonOption = False,
+    as_json: shell.JsonOption = False,
 ) -> None:
     """The least factor on all noise variances that meets a target; one grid step less is proved too little."""
     _one_source(mechanism, release, pair, design)
@@ -143,25 +127,23 @@ def _calibrate(
             "A target mu is for one composition; give --release and --pair, or --mechanism. Found --design."
         )
     else:
-        factor = calibrate_release(read_design(design), wanted, level, steps)[0]
+        factor = calibrate_release(shell.read_design(design), wanted, level, steps)[0]
     result = {"factor": str(factor), "value": float(factor), "grid": f"1/{steps}", "target": dataclasses.asdict(wanted)}  # type: ignore[call-overload]
     if as_json:
-        print_json(result)
+        shell.print_json(result)
         return
-    less = factor - Fraction(1, steps)
-    print(
-        f"Every noise variance times {_exact(factor)} meets the target; times {_exact(less)} it does not. Both are proved."
-    )
+    enough, less = decimal_text(factor), decimal_text(factor - Fraction(1, steps))
+    print(f"Every noise variance times {enough} meets the target; times {less} it does not. Both are proved.")
 
 
-@app.command("convert")
+@shell.app.command("convert")
 def _convert(
     rho: Annotated[str | None, typer.Option("--rho", metavar="NUMBER", help="From zCDP with this rho.")] = None,
     mu: Annotated[str | None, typer.Option("--mu", metavar="NUMBER", help="From Gaussian DP with this mu.")] = None,
-    epsilon: EpsilonOption = None,
-    delta: DeltaOption = None,
-    alpha: AlphaOption = None,
-    as_json: JsonOption = False,
+    epsilon: shell.EpsilonOption = None,
+    delta: shell.DeltaOption = None,
+    alpha: shell.AlphaOption = None,
+    as_json: shell.JsonOption = False,
 ) -> None:
     """zCDP or Gaussian DP to delta at an epsilon, epsilon at a delta, beta at an alpha; (epsilon, delta) to mu."""
     if rho is None and mu is None:
@@ -171,13 +153,13 @@ def _convert(
             )
         rows = {"mu (largest that suffices)": guarantees.gdp_mu(epsilon, delta)}
     else:
-        source, value = one_of(rho=rho, mu=mu)
-        asked, at = one_of(epsilon=epsilon, delta=delta, alpha=alpha)
+        source, value = shell.one_of(rho=rho, mu=mu)
+        asked, at = shell.one_of(epsilon=epsilon, delta=delta, alpha=alpha)
         rows = _conversion(source, value, asked, at)
     if as_json:
-        print_json(rows)
+        shell.print_json(rows)
         return
-    show_table("Conversion", ["guarantee", "value"], [(name, f"{v:.12g}") for name, v in rows.items()])
+    shell.show_table("Conversion", ["guarantee", "value"], [(name, f"{v:.12g}") for name, v in rows.items()])
 
 
 def _conversion(source: str, value: str, asked: str, at: str) -> dict[str, float]:
@@ -196,18 +178,18 @@ def _conversion(source: str, value: str, asked: str, at: str) -> dict[str, float
     return {name: float(function(value, at)) for name, function in table[source, asked].items()}
 
 
-@app.command("mu")
+@shell.app.command("mu")
 def _mu(
-    mechanism: MechanismOption = None,
-    release: ReleaseOption = None,
-    pair: PairOption = None,
-    as_json: JsonOption = False,
+    mechanism: shell.MechanismOption = None,
+    release: shell.ReleaseOption = None,
+    pair: shell.PairOption = None,
+    as_json: shell.JsonOption = False,
 ) -> None:
     """The tightest mu for which a composition satisfies Gaussian DP, between proven bounds."""
     composition: Composition = read_composition(mechanism or [], release, pair)
     found = tightest_mu(composition)
     if as_json:
-        print_json(dataclasses.asdict(found))
+        shell.print_json(dataclasses.asdict(found))
         return
     print(
         f"mu is at least {found.lower:.10g} (violated below, at epsilon = {found.epsilon:.6g}) and at most {found.upper:.10g}"

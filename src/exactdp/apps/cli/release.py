@@ -9,18 +9,7 @@ from typing import Annotated
 
 import typer
 
-from exactdp.apps.cli.shell import (
-    FAILED,
-    BudgetArgument,
-    JsonOption,
-    PairOption,
-    app,
-    print_json,
-    progress,
-    read_design,
-    read_pair,
-    show_table,
-)
+from exactdp.apps.cli import shell
 from exactdp.apps.figures.style import figure_class
 from exactdp.apps.release.audit import Audit, audit
 from exactdp.apps.release.counts import read_counts
@@ -30,12 +19,12 @@ from exactdp.interop.opendp import opendp_version
 from exactdp.numbers import whole
 
 
-@app.command("release")
+@shell.app.command("release")
 def _release(
     counts: Annotated[
         Path, typer.Argument(metavar="COUNTS", help="A CSV table with the columns level, query, count and any others.")
     ],
-    budget: BudgetArgument,
+    budget: shell.BudgetArgument,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The table with noise, a new .csv file.")
     ],
@@ -44,11 +33,11 @@ def _release(
     ] = None,
     delta: Annotated[str, typer.Option("--delta", metavar="NUMBER", help="State epsilon at this delta.")] = "1e-10",
     digits: Annotated[str, typer.Option("--digits", metavar="N", help="Digits of the certificate, 5 to 1000.")] = "30",
-    as_json: JsonOption = False,
+    as_json: shell.JsonOption = False,
 ) -> None:
     """Add a design's discrete Gaussian noise to a table of counts, drawn by OpenDP, with a certificate beside it."""
     opendp_version()
-    design = read_design(budget)
+    design = shell.read_design(budget)
     number = None if allocation is None else whole(allocation, "--allocation", 1)
     check_outputs(output, counts, budget)
     table = read_counts(counts, chosen_allocation(design, number))
@@ -58,7 +47,7 @@ def _release(
 
 def _tell_release(noisy: NoisyTable, paths: Sequence[Path], as_json: bool) -> None:
     if as_json:
-        print_json({"files": [str(path) for path in paths], **noisy.statement})
+        shell.print_json({"files": [str(path) for path in paths], **noisy.statement})
         return
     said = noisy.statement["guarantee"]
     cells = sum(entry["cells"] for entry in noisy.statement["noise"])
@@ -74,42 +63,42 @@ def _tell_release(noisy: NoisyTable, paths: Sequence[Path], as_json: bool) -> No
     print(f"This covers: {said['covers']}")
 
 
-@app.command("audit")
+@shell.app.command("audit")
 def _audit(
-    budget: BudgetArgument,
+    budget: shell.BudgetArgument,
     draws: Annotated[
         str, typer.Option("--draws", metavar="N", help="Releases to draw, half of each of two neighbouring tables.")
     ] = "200000",
     confidence: Annotated[
         str, typer.Option("--confidence", metavar="NUMBER", help="Joint confidence of all bands.")
     ] = "0.999",
-    pair: PairOption = None,
+    pair: shell.PairOption = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Draw a figure here, a PNG.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: shell.JsonOption = False,
 ) -> None:
     """Test OpenDP's noise against the exact trade-off curve of a design; exit code 1 if they do not agree."""
     version = opendp_version()
-    design = read_design(budget)
+    design = shell.read_design(budget)
     if output is not None:  # what would stop the figure is found before the draws, not after them
         figure_class()
         if not output.parent.is_dir():
             raise InvalidInputError(f"The folder of the figure must be there. Found no {output.parent}.")
-    numbers = read_pair(pair) if pair else (design.full_path, design.full_path)
+    numbers = shell.read_pair(pair) if pair else (design.full_path, design.full_path)
     composition, releases = design.pair(*numbers), whole(draws, "--draws", 100)
     total = releases // 2 * 2 * sum(composition.discrete_gaussians.values())
-    with progress("numbers drawn", total) as done:
+    with shell.progress("numbers drawn", total) as done:
         found = audit(composition, releases, confidence, on_progress=done)
     if output is not None:
         found.save_figure(output)
     if as_json:
         head = {"release": design.name, "pair": list(numbers), "sampler": f"OpenDP {version}"}
-        print_json({**head, **_record(found)})
+        shell.print_json({**head, **_record(found)})
     else:
         _show(f"{design.title}: pair ({numbers[0]}, {numbers[1]}), OpenDP {version}", found)
     if not found.is_consistent:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(shell.FAILED)
 
 
 def _record(found: Audit) -> dict[str, object]:
@@ -144,7 +133,7 @@ def _show(title: str, found: Audit) -> None:
         ]
         for p in found.points
     ]
-    show_table(title, columns, rows)
+    shell.show_table(title, columns, rows)
     verdict = "Every exact point lies in its band" if found.is_consistent else "The noise is not what it should be"
     print(f"{verdict}: {found.draws:,} releases, joint confidence {float(found.confidence):g}.")
 

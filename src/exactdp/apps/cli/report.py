@@ -7,16 +7,7 @@ from typing import Annotated
 
 import typer
 
-from exactdp.apps.cli.shell import (
-    DaskOption,
-    JobsOption,
-    OptionalBudgetArgument,
-    app,
-    progress,
-    read_design,
-    read_jobs,
-    tell,
-)
+from exactdp.apps.cli import shell
 from exactdp.census.grids import Grids
 from exactdp.census.study import run_study
 from exactdp.census.summary import summarize
@@ -28,9 +19,9 @@ from exactdp.numbers import whole
 SUFFIXES = (".html", ".htm")
 
 
-@app.command("report")
+@shell.app.command("report")
 def _report(
-    budget: OptionalBudgetArgument = "dhc-persons-us",
+    budget: shell.OptionalBudgetArgument = "dhc-persons-us",
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write.")] = Path(
         "report.html"
     ),
@@ -39,8 +30,8 @@ def _report(
     date: Annotated[
         str | None, typer.Option("--date", metavar="TEXT", help="A date for the masthead; none is shown otherwise.")
     ] = None,
-    jobs: JobsOption = "1",
-    dask: DaskOption = None,
+    jobs: shell.JobsOption = "1",
+    dask: shell.DaskOption = None,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Whether to draw the charts.")] = True,
 ) -> None:
     """Write a report on a release: guarantee, noise, savings, proof and certificates in one HTML file."""
@@ -50,14 +41,14 @@ def _report(
     _check_target(output)
     if figures:
         need_matplotlib()
-    release = read_design(budget)
+    release = shell.read_design(budget)
     promised = whole(digits, "--digits", 5, 1000)
     grids, asked = Grids.of_report(delta)
-    with make_runner(read_jobs(jobs), dask) as runner:
-        with progress("pairs of paths", len(release.pairs)) as done:
+    with make_runner(shell.read_jobs(jobs), dask) as runner:
+        with shell.progress("pairs of paths", len(release.pairs)) as done:
             study = run_study(release, grids, runner, done=done)
-        summary = summarize(study, runner, asked, lambda text: tell(f"{text} ..."))
-    tell("report ...")
+        summary = summarize(study, runner, asked, lambda text: shell.tell(f"{text} ..."))
+    shell.tell("report ...")
     write_text(output, build(study, summary, delta=asked, digits=promised, date=date, charts=figures))
     epsilon = float(study.epsilon(asked))
     print(f"{output}: {release.title}, epsilon = {epsilon:.10g} at delta = {delta} over {_count(len(release.pairs))}")

@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from exactdp.apps.cli.shell import OptionalBudgetArgument, app, read_design
+from exactdp.apps.cli import shell
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import whole
 
 
-@app.command("studio")
+@shell.app.command("studio")
 def _studio(
-    budget: OptionalBudgetArgument = "dhc-persons-us",
+    budget: shell.OptionalBudgetArgument = "dhc-persons-us",
     host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
     port: Annotated[str, typer.Option("--port", metavar="N", help="The port; 0 takes a free one.")] = "8765",
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")] = True,
@@ -33,7 +33,7 @@ def _studio(
     """Open the studio: edit a design in the browser, see its exact guarantee at once. Ctrl-C ends it."""
     from exactdp.apps.studio.server.serve import is_loopback, serve
 
-    release = read_design(budget)
+    release = shell.read_design(budget)
     number = whole(port, "--port", 0, 65535)
     if not is_loopback(host):
         if not allow_remote:
