@@ -6,9 +6,10 @@ import pytest
 
 import oracle
 from exactdp import census
-from exactdp.census.savings import GRID, level_pair
+from exactdp.census.savings import level_pair
 from exactdp.census.summary import summarize
 from exactdp.census.workers import Serial
+from exactdp.guarantees.calibration import GRID
 from exactdp.guarantees.zcdp import zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.numbers import rational
 from small_release import COARSE, SMALL
