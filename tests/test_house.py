@@ -81,7 +81,8 @@ def test_at_the_root_are_the_ground_floor_and_facades_only() -> None:
     loose = {path.stem: path for path in PACKAGE.glob("*.py")}
     assert loose.keys() == {"__init__", "errors"} | GROUND | FACADES
     for name in FACADES:
-        assert len(loose[name].read_text().splitlines()) <= 27, f"{name} is more than a facade"
+        code = len(loose[name].read_text().splitlines()) - (TREES[name].body[0].end_lineno or 0)
+        assert code <= 26, f"{name} is more than a facade"
         assert {type(node) for node in TREES[name].body} == {ast.Expr, ast.ImportFrom, ast.Assign}
     assert {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()} == set(ROOMS) - {
         "errors",
