@@ -44,7 +44,8 @@ from dp_accounting.privacy_accountant import NeighboringRelation, UnsupportedEve
 
 from exactdp.interop import dp_accounting as interop
 from exactdp.interop import pld as export
-from exactdp.interop.dp_accounting import DiscreteGaussianDpEvent, ExactAccountant, to_pld
+from exactdp.interop.dp_accounting import DiscreteGaussianDpEvent, ExactAccountant
+from exactdp.interop.pld import to_pld
 
 ADD = NeighboringRelation.ADD_OR_REMOVE_ONE
 REPLACE = NeighboringRelation.REPLACE_ONE

@@ -22,7 +22,8 @@ from exactdp.engine.lattice.lattice import Group, Lattice
 from exactdp.engine.lattice.plan import log_expected, make_plan
 from exactdp.engine.lattice.tilts import Rung, rung, rung_index, short
 from exactdp.engine.payoff import Payoff, Threshold
-from exactdp.engine.published import method as reference
+from exactdp.engine.published import theorem
+from exactdp.engine.published.plan import ReferencePlan
 from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
 from exactdp.strict_json import LARGEST_EXPONENT
 
@@ -63,16 +64,16 @@ class Route(Protocol):
 class PublishedRoute:
     """The published method; its accuracy is decided by its plan, whose lattice of X = S / h is the engine's."""
 
-    def __init__(self, plan: reference.ReferencePlan) -> None:
+    def __init__(self, plan: ReferencePlan) -> None:
         self._plan = plan
 
     def delta(self, epsilon: Fraction, digits: int) -> arb:
         """delta(epsilon) within the tolerance times 1 + e^epsilon."""
-        return reference.delta(self._plan, epsilon)
+        return theorem.delta(self._plan, epsilon)
 
     def tails(self, steps: list[int], digits: int) -> list[arb]:
         """P(S >= h t) for each t within the tolerance."""
-        return [reference.tail(self._plan, (t - 1) / self._plan.L) for t in steps]
+        return [theorem.tail(self._plan, (t - 1) / self._plan.L) for t in steps]
 
 
 @dataclass

@@ -12,7 +12,7 @@ from fractions import Fraction
 import exactdp
 from exactdp.accounting.certificates.certificate import Certificate
 from exactdp.accounting.certificates.routes import QUANTITY, EngineRoute, PublishedRoute, compare, lattice_of, prove
-from exactdp.engine.published import method as reference
+from exactdp.engine.published import plan as reference
 from exactdp.errors import ExactDPError
 from exactdp.notebooks import repr_html
 from exactdp.numbers import LARGEST_EPSILON, shown

@@ -1,1 +1,4 @@
-"""Section 4 as printed: Steps 1 to 4 and Algorithm 1, in balls, which shares no code with the rest of the engine."""
+"""Section 4 of the paper as printed, in its own letters and in balls: Steps 1 to 4, their plan, and the theorem that sums up.
+
+A second route to every answer, which shares no code with the rest of the engine.
+"""
