@@ -35,10 +35,10 @@ from exactdp.brackets import Bracket
 from exactdp.doubles import UNIT
 from exactdp.engine.effort import Effort
 from exactdp.engine.line import plan as line
-from exactdp.engine.line.conditioning import Hybrid, list_coarse
-from exactdp.engine.line.enumeration import Direct, halves, list_values
+from exactdp.engine.line.conditioning import Conditioning, list_coarse
+from exactdp.engine.line.enumeration import Enumeration, halves, list_values
 from exactdp.engine.line.float64 import LineContour, LineSums
-from exactdp.engine.line.methods import Answering, threshold
+from exactdp.engine.line.methods import LineMethods, threshold
 from exactdp.engine.line.plan import make_line_plan
 from exactdp.engine.line.tilts import Ladder, LineRung
 from exactdp.engine.line.total_loss import TotalLoss
@@ -57,7 +57,7 @@ def _finite_truth(truth: Listed, payoff: Payoff, e: Fraction) -> mpmath.mpf:
 def _by_direct(total: TotalLoss, rung: LineRung, e: Fraction) -> Bracket | None:
     parts = list_values(total, rung.tilt)
     both = halves(parts) if parts is not None else None
-    return Direct(total, rung.payoff, rung.tilt, *both).evaluate([threshold(e)])[0] if both is not None else None
+    return Enumeration(total, rung.payoff, rung.tilt, *both).evaluate([threshold(e)])[0] if both is not None else None
 
 
 def _by_hybrid(total: TotalLoss, rung: LineRung, e: Fraction, at: int) -> Bracket | None:
@@ -68,12 +68,12 @@ def _by_hybrid(total: TotalLoss, rung: LineRung, e: Fraction, at: int) -> Bracke
     coarse = list_coarse(first, rung.tilt)
     if coarse is None:
         return None
-    hybrid = Hybrid(total, rest, rung.payoff, rung.tilt, coarse, Answering(rest).points)
+    hybrid = Conditioning(total, rest, rung.payoff, rung.tilt, coarse, LineMethods(rest))
     return hybrid.evaluate([threshold(e)])[0]
 
 
 def _by_line(total: TotalLoss, rung: LineRung, e: Fraction, finest: float = line.FINEST) -> LineSums:
-    return LineContour(make_line_plan(total, rung, Effort(), finest)).evaluate([threshold(e)])
+    return LineContour(make_line_plan(total, rung, Effort(), finest)).sums([threshold(e)])
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c not in FEW_CORNERS[:2] and (isinstance(c, str) or c % 2)])
@@ -141,7 +141,7 @@ def _large(seed: int) -> tuple[Counts, Fraction]:
 @pytest.mark.parametrize("seed", range(6))
 def test_large_compositions_are_inside_the_monte_carlo_band(seed: int) -> None:
     counts, e = _large(seed)
-    point = Answering(total_of(counts)).points([threshold(e)]).delta
+    point = LineMethods(total_of(counts)).points([threshold(e)]).delta
     log_low, log_high = float(point.log_lower()[0]), float(point.log_upper()[0])
     assert log_high - log_low <= NARROW
     log_scale, value, error = sampled(counts, e, size=40_000)
@@ -290,7 +290,7 @@ def test_the_dropping_term_is_needed_and_enough(monkeypatch: pytest.MonkeyPatch,
     _dropping(monkeypatch, 1e12)
     plan = make_line_plan(total, rung, Effort())
     assert len(plan.kept) < len(before.kept)
-    sums = LineContour(plan).evaluate([threshold(e)])
+    sums = LineContour(plan).sums([threshold(e)])
     excess = abs(_excess(sums, truth, e))
     others = float(sums.aliased[0] + sums.rounding[0] + sums.smoothed[0])
     assert excess <= float(sums.dropped[0]) + others
@@ -310,7 +310,7 @@ def test_the_rounding_term_is_needed_and_enough(tilt: int) -> None:
         assert abs(excess) > 1e-9 * abs(float(sums.value[0]))  # doubles do lose digits here
 
 
-def _with_errors(kind: str, size: float) -> tuple[Direct, Direct]:
+def _with_errors(kind: str, size: float) -> tuple[Enumeration, Enumeration]:
     """Direct enumeration of a composition, and of the same with values that are wrong by as much as they say they may be."""
     total = total_of(JUMPY)
     rung = Ladder(total).rung_of(2.0)
@@ -321,7 +321,7 @@ def _with_errors(kind: str, size: float) -> tuple[Direct, Direct]:
         "missing": replace(first, weights=first.weights * (1 - size), missing=first.missing + size),
         "absolute": replace(first, weights=first.weights + size / len(first.weights), absolute=first.absolute + size),
     }[kind]
-    return Direct(total, rung.payoff, rung.tilt, first, second), Direct(total, rung.payoff, rung.tilt, wrong, second)
+    return Enumeration(total, rung.payoff, rung.tilt, first, second), Enumeration(total, rung.payoff, rung.tilt, wrong, second)
 
 
 @pytest.mark.parametrize("kind", ["values", "probabilities", "missing", "absolute"])
@@ -339,13 +339,13 @@ def test_listed_values_that_are_too_small_still_bound_from_above() -> None:
     rung = Ladder(total).rung_of(2.0)
     first, second = halves(list_values(total, rung.tilt) or []) or pytest.fail("too many values")
     y = threshold(Fraction(2))
-    right = Direct(total, rung.payoff, rung.tilt, first, second).evaluate([y])[0]
+    right = Enumeration(total, rung.payoff, rung.tilt, first, second).evaluate([y])[0]
     for name, change in (
         ("value_error", {"values": first.values - 1e-6}),
         ("relative", {"weights": first.weights * (1 - 1e-6)}),
     ):
         low = replace(first, **change, **{name: getattr(first, name) + 1e-6})
-        found = Direct(total, rung.payoff, rung.tilt, low, second).evaluate([y])[0]
+        found = Enumeration(total, rung.payoff, rung.tilt, low, second).evaluate([y])[0]
         assert right.lower[0] <= found.upper[0]
         assert found.lower[0] <= right.upper[0]
 

@@ -12,7 +12,7 @@ from exactdp.accounting.privacy_profile import profile
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.lattice import Lattice
-from exactdp.engine.line.methods import Answering, threshold
+from exactdp.engine.line.methods import LineMethods, threshold
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.notebooks import repr_html
@@ -57,7 +57,7 @@ class CrossCheck:
 
 def cross_check(total: TotalLoss, lattice: Lattice | None, epsilon: Fraction, effort: Effort) -> CrossCheck:
     """Ask every method that applies, each from scratch; `epsilon` is at least 0."""
-    methods = list(Answering(total, effort).every(threshold(epsilon)))
+    methods = list(LineMethods(total, effort).every(threshold(epsilon)))
     if lattice is not None:
         methods.insert(0, ("sieve on the lattice", lambda: profile(Contours(lattice), [epsilon]).delta))
     opinions = []

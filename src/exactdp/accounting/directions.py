@@ -26,7 +26,7 @@ from exactdp.doubles import CHAIN_SLACK, EXP_SLACK, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.lattice import Lattice
-from exactdp.engine.line.methods import Answering, threshold
+from exactdp.engine.line.methods import LineMethods, threshold
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.errors import AccuracyError
 from exactdp.numbers import log_rational
@@ -42,9 +42,9 @@ class Direction:
     effort: Effort
 
     @cached_property
-    def answering(self) -> Answering:
+    def answering(self) -> LineMethods:
         """The finite part."""
-        return Answering(self.total, self.effort)
+        return LineMethods(self.total, self.effort)
 
     def finite(self, epsilons: list[Fraction]) -> Point:
         """The profile of the finite part, given that the loss is finite; delta is 0 from the greatest loss on."""

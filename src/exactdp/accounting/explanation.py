@@ -9,7 +9,7 @@ from fractions import Fraction
 from exactdp.accounting.privacy_profile import profile
 from exactdp.engine.lattice.contours import Contours, is_wide
 from exactdp.engine.lattice.tilts import delta_payoff
-from exactdp.engine.line.methods import Used
+from exactdp.engine.line.protocol import Used
 from exactdp.engine.payoff import Payoff, delta_threshold
 from exactdp.notebooks import repr_html
 

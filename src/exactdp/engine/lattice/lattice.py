@@ -139,7 +139,7 @@ class Lattice:
     def log_theta(self, tilt: Fraction) -> tuple[Fraction, float]:
         """Theta(z) = K(z) - R z^2 / 2 = sum of counts times log(theta(D z) / theta(0)), at most 0, and its error bound.
 
-        `tilt` must be short enough for D * tilt to be exact in float64 (see tilt.py).
+        `tilt` must be short enough for D * tilt to be exact in float64 (see tilts.py).
         float64 where that is good to 3e-14, balls of 192 bits (coarse noise in large numbers) where it is not.
         """
         total = error = 0.0

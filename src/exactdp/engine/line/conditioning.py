@@ -9,7 +9,6 @@ Theorem 14). Used where the loss comes in clumps and no single tilt is good.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -18,9 +17,9 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import BITS, precision
-from exactdp.brackets import Bracket, Point
 from exactdp.doubles import UNIT, Floats
 from exactdp.engine.line.enumeration import fold, one_lattice
+from exactdp.engine.line.protocol import AnyThreshold, OneByOne, Used
 from exactdp.engine.line.total_loss import Part, TotalLoss
 from exactdp.engine.payoff import Payoff
 
@@ -92,24 +91,31 @@ def list_coarse(total: TotalLoss, tilt: Fraction) -> Coarse | None:
 
 
 @dataclass(frozen=True)
-class Hybrid:
-    """Coarse values and a source of certified answers about the rest."""
+class Conditioning(OneByOne):
+    """Coarse values, the rest of the loss, and certified answers about the rest."""
 
     total: TotalLoss
     rest: TotalLoss
     payoff: Payoff
     tilt: Fraction
     coarse: Coarse
-    answer: Callable[[list[arb]], Point]
-    """Certified values of the rest."""
+    answers: AnyThreshold
 
-    def evaluate(self, thresholds: list[arb]) -> tuple[Bracket, Floats]:
-        """delta or 1 - delta at each threshold, as the payoff says, and an estimate of the slope in the same units."""
-        rows = [self._one(y) for y in thresholds]
-        columns = np.array(rows).reshape(-1, 4).T
-        return Bracket(columns[0], columns[1], columns[2]), columns[3]
+    def used(self, y: arb) -> Used:
+        """How many coarse values were listed, and the account of the rest at the nearest of them."""
+        listed, kinds = len(self.coarse.losses), len(self.total.parts) - len(self.rest.parts)
+        near = min(self.coarse.losses, key=lambda loss: abs(float((y - loss).mid())))
+        with precision(BITS):
+            there = self.answers.used(abs(y - near))
+        rows = (
+            ("coarse values listed", f"{listed:,}, of {kinds} kinds of mechanism"),
+            ("the rest by", there.method),
+            *there.rows,
+        )
+        name = f"sum over coarse mechanisms, the rest by {there.method}"
+        return Used(name, self.payoff, listed + there.terms, rows)
 
-    def _one(self, y: arb) -> tuple[float, float, float, float]:
+    def one(self, y: arb) -> tuple[float, float, float, float]:
         """Terms whose cheap bounds are narrow enough are left at them; the others are asked for, the most important first."""
         lam, coarse = float(self.tilt), self.coarse
         with precision(BITS):
@@ -128,7 +134,7 @@ class Hybrid:
             if doubt.sum() <= _SETTLED * lower.sum():
                 break
             chosen = np.flatnonzero(waiting & (doubt >= _AT_ONCE * doubt.max()))
-            point = self.answer([inner[i] for i in chosen])
+            point = self.answers.points([inner[i] for i in chosen])
             part = point.delta if self.payoff is Payoff.DELTA else point.rest
             more = 8 * UNIT * np.abs(part.log_scale)
             factor = np.exp(np.minimum(base[chosen] + part.log_scale, 700.0))

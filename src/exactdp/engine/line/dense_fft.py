@@ -19,8 +19,8 @@ from flint import arb
 from scipy.special import ndtr
 
 from exactdp.balls import BITS, ball, precision
-from exactdp.brackets import Bracket
 from exactdp.doubles import UNIT, Complexes, Floats
+from exactdp.engine.line.protocol import OneByOne
 from exactdp.engine.line.total_loss import Part, TotalLoss
 from exactdp.engine.payoff import Payoff
 from exactdp.errors import AccuracyError
@@ -58,7 +58,7 @@ class _Rounded:
     missing: float
 
 
-class Dense:
+class DenseFFT(OneByOne):
     """A total loss on a grid under one tilt, ready for any number of thresholds."""
 
     def __init__(self, total: TotalLoss, payoff: Payoff, tilt: Fraction, points: int = POINTS) -> None:
@@ -120,12 +120,8 @@ class Dense:
             np.fft.rfft(up) * scales[0], np.fft.rfft(down) * scales[1], start, wrong, 2.1 * float(ndtr(-_DEVIATIONS))
         )
 
-    def evaluate(self, thresholds: list[arb]) -> tuple[Bracket, Floats]:
-        """delta or 1 - delta at each threshold (a ball), as the payoff says, and an estimate of the slope in the same units."""
-        columns = np.array([self._one(y) for y in thresholds]).reshape(-1, 4).T
-        return Bracket(columns[0], columns[1], columns[2]), columns[3]
-
-    def _one(self, y: arb) -> tuple[float, float, float, float]:
+    def one(self, y: arb) -> tuple[float, float, float, float]:
+        """The gains on the grid, with weights rounded up and rounded down (Theorem 16)."""
         with precision(BITS):
             log_scale = float((self._log_moment - ball(self._tilt) * y).mid())
             middle = float(y.mid())

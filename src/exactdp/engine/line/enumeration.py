@@ -17,8 +17,8 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import BITS, ball, precision
-from exactdp.brackets import Bracket
 from exactdp.doubles import UNIT, Floats, Ints
+from exactdp.engine.line.protocol import OneByOne, Used
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.engine.payoff import Payoff
 from exactdp.mechanisms.loss import Atoms, Loss
@@ -38,7 +38,7 @@ _BLOCK = 512
 
 
 @dataclass(frozen=True)
-class Values:
+class ListedValues:
     """Some parts of a loss under a tilt: values relative to `anchor`, in doubles, with tilted probabilities.
 
     `value_error` bounds the error of each value, `relative` that of each probability, up to errors that add up to `absolute`;
@@ -53,7 +53,7 @@ class Values:
     missing: float
     absolute: float = 0.0
 
-    def joined(self, other: Values) -> Values:
+    def joined(self, other: ListedValues) -> ListedValues:
         """The sums of a value here and a value there, without those of negligible probability."""
         with precision(BITS):
             anchor = self.anchor + other.anchor
@@ -61,7 +61,7 @@ class Values:
         weights = np.multiply.outer(self.weights, other.weights).ravel()
         keep, lost = _without_negligible(weights)
         largest = float(np.max(np.abs(values)))
-        return Values(
+        return ListedValues(
             anchor,
             values[keep],
             weights[keep],
@@ -106,7 +106,7 @@ def expected_values(total: TotalLoss, tilt: float) -> float:
     return logs
 
 
-def list_values(total: TotalLoss, tilt: Fraction) -> list[Values] | None:
+def list_values(total: TotalLoss, tilt: Fraction) -> list[ListedValues] | None:
     """The values of each part, all copies together; None if some part is on no lattice or has too many."""
     result = []
     with precision(BITS):
@@ -114,7 +114,7 @@ def list_values(total: TotalLoss, tilt: Fraction) -> list[Values] | None:
             tilted = part.loss.tilted(tilt)
             if not tilted.units and not tilted.spread:
                 one = np.ones(1)
-                result.append(Values(part.count * tilted.anchor, np.zeros(1), one, 0.0, 0.0, 0.0))
+                result.append(ListedValues(part.count * tilted.anchor, np.zeros(1), one, 0.0, 0.0, 0.0))
                 continue
             table = tilted.table() if len(tilted.units) > 1 else None
             if table is not None:
@@ -124,7 +124,9 @@ def list_values(total: TotalLoss, tilt: Fraction) -> list[Values] | None:
                 steps, weights, relative, missing = several
                 terms = steps * np.array([float(u.mid()) for u in tilted.units])
                 error = (len(tilted.units) + 3) * UNIT * float(np.max(np.sum(np.abs(terms), axis=1)))
-                result.append(Values(part.count * tilted.anchor, terms.sum(axis=1), weights, error, relative, missing))
+                result.append(
+                    ListedValues(part.count * tilted.anchor, terms.sum(axis=1), weights, error, relative, missing)
+                )
                 continue
             atoms = tilted.atoms(CUT) if len(tilted.units) == 1 and not tilted.spread else None
             folded = fold(atoms, part.count) if atoms is not None else None
@@ -135,7 +137,7 @@ def list_values(total: TotalLoss, tilt: Fraction) -> list[Values] | None:
             error = 3 * UNIT * float(np.max(np.abs(values)))
             anchor = part.count * tilted.anchor
             result.append(
-                Values(anchor, values, folded.weights, error, folded.relative, folded.missing, folded.absolute)
+                ListedValues(anchor, values, folded.weights, error, folded.relative, folded.missing, folded.absolute)
             )
     return result
 
@@ -204,8 +206,8 @@ def _convolved(one: Atoms, two: Atoms) -> Atoms | None:
 def _product(one: Floats, two: Floats) -> tuple[Floats, float, float]:
     """The convolution of two weight vectors, its relative error, and a bound on the sum of its other errors.
 
-    Short ones term by term, positive numbers only. Long ones by FFT, under the assumption of engine/dense.py: the Euclidean
-    error is at most 8 log2(n) units of |one| + |two| + |product|, all weights adding up to 1.
+    Short ones term by term, positive numbers only. Long ones by FFT, under the assumption of dense_fft.py: the Euclidean error
+    is at most 8 log2(n) units of |one| + |two| + |product|, all weights adding up to 1.
     """
     if min(len(one), len(two)) <= _LONG:
         return np.convolve(one, two), (min(len(one), len(two)) + 2) * UNIT, 0.0
@@ -217,9 +219,9 @@ def _product(one: Floats, two: Floats) -> tuple[Floats, float, float]:
     return np.maximum(product[:n], 0.0), 0.0, 1.01 * error
 
 
-def halves(parts: list[Values]) -> tuple[Values, Values] | None:
+def halves(parts: list[ListedValues]) -> tuple[ListedValues, ListedValues] | None:
     """The parts joined into two halves of similar size; None if a half would have too many values."""
-    groups = [Values(arb(0), np.zeros(1), np.ones(1), 0.0, 0.0, 0.0)] * 2
+    groups = [ListedValues(arb(0), np.zeros(1), np.ones(1), 0.0, 0.0, 0.0)] * 2
     for part in sorted(parts, key=lambda p: -len(p.values)):
         smaller = 0 if len(groups[0].values) <= len(groups[1].values) else 1
         if len(groups[smaller].values) * len(part.values) > 4 * MOST_VALUES:
@@ -231,10 +233,12 @@ def halves(parts: list[Values]) -> tuple[Values, Values] | None:
     return first, second
 
 
-class Direct:
+class Enumeration(OneByOne):
     """A total loss listed under one tilt, ready for any number of thresholds."""
 
-    def __init__(self, total: TotalLoss, payoff: Payoff, tilt: Fraction, asking: Values, sorted_half: Values) -> None:
+    def __init__(
+        self, total: TotalLoss, payoff: Payoff, tilt: Fraction, asking: ListedValues, sorted_half: ListedValues
+    ) -> None:
         self._payoff, self._tilt, self._lam = payoff, tilt, float(tilt)
         order = np.argsort(sorted_half.values)
         self._asking = asking
@@ -274,12 +278,13 @@ class Direct:
         """Sums over j <= i of w_j e^{tilt (x_i - x_j)}, tilt < 0."""
         return _suffix(-self._values[::-1], self._weights[::-1], -self._lam)[::-1]
 
-    def evaluate(self, thresholds: list[arb]) -> tuple[Bracket, Floats]:
-        """delta or 1 - delta at each threshold (a ball), as the payoff says, and an estimate of the slope in the same units."""
-        columns = np.array([self._one(y) for y in thresholds]).reshape(-1, 4).T
-        return Bracket(columns[0], columns[1], columns[2]), columns[3]
+    def used(self, y: arb) -> Used:
+        """How many values were listed; the same for every threshold."""
+        rows = (("values listed", f"{self.sizes[0]:,} x {self.sizes[1]:,} in two halves"),)
+        return Used("direct enumeration", self._payoff, sum(self.sizes), rows)
 
-    def _one(self, y: arb) -> tuple[float, float, float, float]:
+    def one(self, y: arb) -> tuple[float, float, float, float]:
+        """The sum over the asking half of the tails of the sorted half (Theorem 13)."""
         with precision(BITS):
             away = self._anchor - y
             exact = self._log_moment - ball(self._tilt) * y

@@ -14,6 +14,7 @@ from exactdp.brackets import Bracket
 from exactdp.doubles import UNIT, Complexes, Floats, Ints
 from exactdp.engine.lattice.float64 import BLOCK, PHASE_UNITS, TERM_UNITS, VALUE_UNITS
 from exactdp.engine.line.plan import LinePlan
+from exactdp.engine.line.protocol import Used
 from exactdp.engine.payoff import Payoff
 from exactdp.engine.sieve.fixed_point import Turn
 
@@ -51,7 +52,7 @@ class LineSums:
 
 
 @dataclass(frozen=True)
-class _Terms:
+class _LineTerms:
     """M(z)/M(tilt) at the nodes with their weights, the transform, and the relative errors of the products."""
 
     moments: Complexes
@@ -66,11 +67,11 @@ class LineContour:
     plan: LinePlan
 
     @cached_property
-    def _terms(self) -> _Terms:
+    def _terms(self) -> _LineTerms:
         kept = self.plan.kept
         starts = range(0, len(kept), _NODES_AT_ONCE)
         blocks = [self._block(kept[start : start + _NODES_AT_ONCE]) for start in starts]
-        return _Terms(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+        return _LineTerms(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
     def _omega(self, k: Ints) -> Floats:
         return k.astype(np.float64) * (2 * math.pi / float(self.plan.view.period))
@@ -98,7 +99,27 @@ class LineContour:
         transform: Complexes = np.divide(sign, z * (1 + z), dtype=np.complex128)
         return moments, transform, np.expm1(np.minimum(error, 600.0)) + TERM_UNITS * UNIT
 
-    def evaluate(self, thresholds: list[arb]) -> LineSums:
+    def evaluate(self, thresholds: list[arb]) -> tuple[Bracket, Floats]:
+        """The bounds of `sums` and the slope."""
+        sums = self.sums(thresholds)
+        return sums.bracket, sums.slope
+
+    def used(self, y: arb) -> Used:
+        """Period, nodes, and each error relative to the value."""
+        plan, sums = self.plan, self.sums([y])
+        value = max(float(sums.value[0]), 5e-324)
+        rows = (
+            ("period T", f"{float(plan.view.period):.6g}"),
+            ("nodes kept", f"{len(plan.kept):,} of {plan.last:,} (one of each conjugate pair)"),
+            ("aliasing", f"{float(sums.aliased[0]) / value:.1e}"),
+            ("dropped nodes", f"{float(sums.dropped[0]) / value:.1e}"),
+            ("rounding", f"{float(sums.rounding[0]) / value:.1e}"),
+            ("smoothing", f"{float(sums.smoothed[0]) / value:.1e} (R = {float(plan.smoothing):.2g})"),
+        )
+        name = "smoothed Fourier sum" if plan.smoothing else "Fourier sum on the line"
+        return Used(name, plan.payoff, len(plan.kept), rows)
+
+    def sums(self, thresholds: list[arb]) -> LineSums:
         """The payoff's value at each threshold (a ball of at least 140 bits) with its certified bounds."""
         plan, terms = self.plan, self._terms
         products = terms.moments * terms.transform

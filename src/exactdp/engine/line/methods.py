@@ -1,18 +1,18 @@
-"""Any composition: which method answers, and its answers in one form.
+"""Any composition: which method answers, decided here and nowhere else.
 
-For a threshold the planner takes the first of these that the effort allows (docs/which-method.md):
+A threshold is answered by the first of these that applies and that the effort allows (docs/which-method.md):
 
-    direct     all values of the loss listed, where they are few
-    hybrid     coarse parts listed, the rest by another method, where the loss comes in clumps
-    line       the Fourier sum without a lattice, smoothed as finely as the effort allows
+    enumeration      all values of the loss listed, where they are few
+    conditioning     coarse parts listed, the rest by another method, where the loss comes in clumps
+    Fourier sum      without a lattice, smoothed as finely as the effort allows
+    Markov           the bound by one moment, where even the coarsest Fourier sum is out of reach
 
-All give certified bounds. (The sieve on the loss's own lattice, for rational discrete Gaussians, is engine/contours.py.)
+All give certified bounds. (The sieve on the loss's own lattice, for rational discrete Gaussians, is engine/lattice.)
 """
 
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -23,38 +23,29 @@ from flint import arb
 
 from exactdp.balls import BITS, ball, precision
 from exactdp.brackets import Bracket, Point
-from exactdp.doubles import Floats
+from exactdp.doubles import EXP_SLACK, Floats
 from exactdp.engine.effort import Effort
-from exactdp.engine.line.conditioning import Hybrid, list_coarse, split_coarse
-from exactdp.engine.line.dense_fft import Dense
-from exactdp.engine.line.enumeration import Direct, expected_values, halves, list_values
+from exactdp.engine.line.conditioning import Conditioning, list_coarse, split_coarse
+from exactdp.engine.line.dense_fft import DenseFFT
+from exactdp.engine.line.enumeration import Enumeration, expected_values, halves, list_values
 from exactdp.engine.line.float64 import LineContour
 from exactdp.engine.line.plan import make_line_plan
+from exactdp.engine.line.protocol import Method, Used
 from exactdp.engine.line.tilts import Ladder, LineRung
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.engine.payoff import Payoff
 from exactdp.errors import AccuracyError, LatticeTooFineError
+from exactdp.recent import Recent
 
-DIRECT_UP_TO = math.log(4e11)
+ENUMERATED_UP_TO = math.log(4e11)
 """log of the number of values up to which direct enumeration is tried first."""
 
-_HELD = 6
-_SLACK = 2.0**-48
-_DEEPEST = 3
+_HELD = 6  # rungs
+_DEEPEST = 3  # conditionings within one another
 
 
 @dataclass(frozen=True)
-class Used:
-    """How one threshold was answered: the method in a few words, what was summed, how many terms, and rows of names and texts."""
-
-    method: str
-    payoff: Payoff
-    terms: int
-    rows: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Answering:
+class LineMethods:
     """One direction of a composition: certified values at any thresholds, each by the method that suits it.
 
     Results do not depend on what was asked before, nor on what is asked together.
@@ -63,17 +54,15 @@ class Answering:
     total: TotalLoss
     effort: Effort = field(default_factory=Effort)
     depth: int = 0
-    _held: OrderedDict[tuple[Payoff, int], LineContour | Direct | Hybrid] = field(
-        default_factory=OrderedDict, repr=False, compare=False
-    )
+    _held: Recent[tuple[Payoff, int], Method] = field(default_factory=lambda: Recent(_HELD), repr=False, compare=False)
 
     @cached_property
     def _ladder(self) -> Ladder:
         return Ladder(self.total)
 
     @cached_property
-    def _reverse(self) -> Answering:
-        return self if self.total.is_symmetric else replace(self, total=self.total.reversed(), _held=OrderedDict())
+    def _reverse(self) -> LineMethods:
+        return self if self.total.is_symmetric else LineMethods(self.total.reversed(), self.effort, self.depth)
 
     @cached_property
     def _log_ratio(self) -> arb:
@@ -116,20 +105,23 @@ class Answering:
         return parts
 
     def _lower(self, thresholds: list[arb]) -> Floats:
-        """Rows of a Point at negative thresholds: 1 - delta(y) = e^{y + log E e^{-L}} (1 - delta_reversed(-y))."""
+        """Rows of a Point at negative thresholds: 1 - delta(y) = e^{y + log E e^{-L}} (1 - delta_reversed(-y)).
+
+        (brackets.mirrored is the same for a symmetric loss that is always finite, where the exponent is y.)
+        """
         with precision(BITS):
             found = self._reverse._upper([-y for y in thresholds])
             logs = [y + self._log_ratio for y in thresholds]
             e = np.array([float(x.mid()) for x in logs])
         rest = Bracket(*found[3:6])
-        slack = _SLACK * (1 + np.abs(e) + np.abs(rest.log_scale))
+        slack = EXP_SLACK * (1 + np.abs(e) + np.abs(rest.log_scale))
         rest = Bracket(rest.log_scale + e, rest.lower * (1 - slack), rest.upper * (1 + slack))
         other = rest.one_minus()
         turned = Bracket(*found[:3])
         away, shrink = -np.expm1(np.minimum(e, 0.0)), np.exp(np.minimum(e, 0.0))
-        lower = (away + shrink * turned.lower_floats()) * (1 - _SLACK)
-        upper = (away + shrink * turned.upper_floats()) * (1 + _SLACK)
-        better = e < -1e-12
+        lower = (away + shrink * turned.lower_floats()) * (1 - EXP_SLACK)
+        upper = (away + shrink * turned.upper_floats()) * (1 + EXP_SLACK)
+        better = e < -1e-12  # where e is certainly negative
         lower = np.where(better, lower, other.lower_floats())
         upper = np.where(better, np.minimum(upper, 1.0), other.upper_floats())
         with np.errstate(divide="ignore"):
@@ -138,11 +130,7 @@ class Answering:
 
     def _evaluate(self, rung: LineRung, thresholds: list[arb]) -> tuple[Bracket, Floats]:
         try:
-            method = self.method(rung)
-            if isinstance(method, LineContour):
-                sums = method.evaluate(thresholds)
-                return sums.bracket, sums.slope
-            return method.evaluate(thresholds)
+            return self.method(rung).evaluate(thresholds)
         except (AccuracyError, LatticeTooFineError):  # still a valid answer: Markov's inequality
             return self._markov(rung, [float(y.mid()) for y in thresholds])
 
@@ -150,59 +138,51 @@ class Answering:
         """delta <= e^{K(nu) - nu y} for nu >= 0, 1 - delta the same for nu in [-1, 0], at the rung's tilt and at 0."""
         nu = float(rung.tilt)
         logs = self.total.log_moment_upper(nu) - nu * np.array(thresholds)
+        # 1e-12: thousands of units of rounding, where a product and a difference lose a few
         logs = np.minimum(logs + 1e-12 * (1 + np.abs(nu * np.array(thresholds))), 0.0)
         return Bracket(logs, np.zeros_like(logs), np.ones_like(logs)), np.full_like(logs, abs(nu))
 
-    def method(self, rung: LineRung) -> LineContour | Direct | Hybrid:
+    def method(self, rung: LineRung) -> Method:
         """What answers the thresholds of a rung; the most recent ones are held."""
-        key = (rung.payoff, rung.index)
-        if key not in self._held:
-            self._held[key] = self._choose(rung)
-            while len(self._held) > _HELD:
-                self._held.popitem(last=False)
-        self._held.move_to_end(key)
-        return self._held[key]
+        key = rung.payoff, rung.index
+        return self._held.get(key, lambda: self.enumeration(rung) or self.conditioning(rung) or self.fourier_sum(rung))
 
-    def _choose(self, rung: LineRung) -> LineContour | Direct | Hybrid:
-        return self.direct(rung) or self.hybrid(rung) or self.line(rung)
-
-    def direct(self, rung: LineRung) -> Direct | None:
+    def enumeration(self, rung: LineRung) -> Enumeration | None:
         """All values listed, if they are few enough."""
-        if expected_values(self.total, float(rung.tilt)) > DIRECT_UP_TO:
+        if expected_values(self.total, float(rung.tilt)) > ENUMERATED_UP_TO:
             return None
         parts = list_values(self.total, rung.tilt)
         both = halves(parts) if parts is not None else None
-        return None if both is None else Direct(self.total, rung.payoff, rung.tilt, *both)
+        return None if both is None else Enumeration(self.total, rung.payoff, rung.tilt, *both)
 
-    def hybrid(self, rung: LineRung) -> Hybrid | None:
+    def conditioning(self, rung: LineRung) -> Conditioning | None:
         """The coarse parts listed, if there are such and their values are few enough."""
         found = split_coarse(self.total, float(rung.tilt)) if self.depth < _DEEPEST else None
         listed = list_coarse(found[0], rung.tilt) if found is not None else None
         if found is None or listed is None:
             return None
-        return Hybrid(self.total, found[1], rung.payoff, rung.tilt, listed, self._rest(found[1]).points)
+        less = Effort(max(self.effort.terms // 8, 1), max(self.effort.looks // 8, 1))
+        rest = LineMethods(found[1], less, self.depth + 1)
+        return Conditioning(self.total, found[1], rung.payoff, rung.tilt, listed, rest)
 
-    def line(self, rung: LineRung) -> LineContour:
-        """The smoothed Fourier sum."""
+    def fourier_sum(self, rung: LineRung) -> LineContour:
+        """The smoothed Fourier sum, as fine as the effort allows."""
         return LineContour(make_line_plan(self.total, rung, self.effort))
 
     def every(self, y: arb) -> Iterator[tuple[str, Callable[[], Bracket | None]]]:
         """The name of every method, and delta at a threshold from 0 on by it from scratch; None where it does not apply."""
         rung = self._ladder.rung_of(float(y.mid()))
 
-        def asked(method: LineContour | Direct | Hybrid | Dense | None) -> Bracket | None:
+        def asked(method: Method | DenseFFT | None) -> Bracket | None:
             if method is None:
                 return None
-            bracket = method.evaluate([y]).bracket if isinstance(method, LineContour) else method.evaluate([y])[0]
+            bracket = method.evaluate([y])[0]
             return bracket if rung.payoff is Payoff.DELTA else bracket.one_minus()
 
-        yield "direct enumeration", lambda: asked(self.direct(rung))
-        yield "coarse parts listed", lambda: asked(self.hybrid(rung))
-        yield "smoothed Fourier sum", lambda: asked(self.line(rung))
-        yield "dense FFT", lambda: asked(Dense(self.total, rung.payoff, rung.tilt))
-
-    def _rest(self, total: TotalLoss) -> Answering:
-        return Answering(total, Effort(max(self.effort.terms // 8, 1), max(self.effort.looks // 8, 1)), self.depth + 1)
+        yield "direct enumeration", lambda: asked(self.enumeration(rung))
+        yield "coarse parts listed", lambda: asked(self.conditioning(rung))
+        yield "smoothed Fourier sum", lambda: asked(self.fourier_sum(rung))
+        yield "dense FFT", lambda: asked(DenseFFT(self.total, rung.payoff, rung.tilt))
 
     def used(self, y: arb) -> Used:
         """The account of one threshold from 0 on."""
@@ -210,45 +190,8 @@ class Answering:
         if end is not None and bool(y >= end):
             return Used("no finite loss exceeds epsilon", Payoff.DELTA, 0, ())
         rung = self._ladder.rung_of(float(y.mid()))
-        method = self.method(rung)
-        tilt = ("tilt", f"{float(rung.tilt):.8g}")
-        if isinstance(method, LineContour):
-            return self._used_line(method, y, tilt)
-        if isinstance(method, Direct):
-            rows = (tilt, ("values listed", f"{method.sizes[0]:,} x {method.sizes[1]:,} in two halves"))
-            return Used("direct enumeration", rung.payoff, sum(method.sizes), rows)
-        listed = len(method.coarse.losses)
-        inner = self._rest(method.rest)
-        near = min(method.coarse.losses, key=lambda loss: abs(float((y - loss).mid())))
-        with precision(BITS):
-            there = inner.used(abs(y - near))
-        listing = (
-            tilt,
-            (
-                "coarse values listed",
-                f"{listed:,}, of {len(self.total.parts) - len(method.rest.parts)} kinds of mechanism",
-            ),
-            ("the rest by", there.method),
-            *there.rows,
-        )
-        return Used(
-            f"sum over coarse mechanisms, the rest by {there.method}", rung.payoff, listed + there.terms, listing
-        )
-
-    def _used_line(self, method: LineContour, y: arb, tilt: tuple[str, str]) -> Used:
-        plan, sums = method.plan, method.evaluate([y])
-        value = max(float(sums.value[0]), 5e-324)
-        rows = (
-            tilt,
-            ("period T", f"{float(plan.view.period):.6g}"),
-            ("nodes kept", f"{len(plan.kept):,} of {plan.last:,} (one of each conjugate pair)"),
-            ("aliasing", f"{float(sums.aliased[0]) / value:.1e}"),
-            ("dropped nodes", f"{float(sums.dropped[0]) / value:.1e}"),
-            ("rounding", f"{float(sums.rounding[0]) / value:.1e}"),
-            ("smoothing", f"{float(sums.smoothed[0]) / value:.1e} (R = {float(plan.smoothing):.2g})"),
-        )
-        name = "smoothed Fourier sum" if plan.smoothing else "Fourier sum on the line"
-        return Used(name, plan.payoff, len(plan.kept), rows)
+        found = self.method(rung).used(y)
+        return replace(found, rows=(("tilt", f"{float(rung.tilt):.8g}"), *found.rows))
 
 
 def _sane(bracket: Bracket) -> Bracket:

@@ -1,7 +1,7 @@
 """The tilts at which a total loss is evaluated, and which of them serves a threshold.
 
-Any tilt inside the payoff's range is valid; only accuracy depends on it. (engine/tilt.py is the same for a lattice, where the
-loss is symmetric and its spread is known.)
+Any tilt inside the payoff's range is valid; only accuracy depends on it. (engine/lattice/tilts.py is the same for a
+lattice, where the loss is symmetric and its spread is known.)
 """
 
 from __future__ import annotations
