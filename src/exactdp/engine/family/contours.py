@@ -8,16 +8,14 @@ tilt and serves all its pairs. The ladder of tilts depends on the spread alone, 
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from exactdp.brackets import Bracket
-from exactdp.doubles import UNIT, Complexes, Floats, Ints
+from exactdp.doubles import UNIT, Bools, Complexes, Floats, Ints
 from exactdp.engine.family.members import Members
 from exactdp.engine.family.nodes import Skeleton
 from exactdp.engine.lattice.contours import Values
@@ -29,11 +27,12 @@ from exactdp.engine.payoff import Payoff, Threshold
 from exactdp.engine.sieve.phases import angles, centred_angles
 from exactdp.engine.sieve.windows import distinct, ranges
 from exactdp.errors import LatticeTooFineError
+from exactdp.recent import Recent
 
 SPACING = 4.0
 """Between rungs, in standard deviations. Wider than for one composition: planning a rung costs more than a digit is worth."""
 
-_FARTHEST = 60.0  # in standard deviations; exp(-1800)
+_FARTHEST = 60.0  # standard deviations; the values there, exp(-1800), are left to the pairs' own contours
 _NO_RUNG = -1
 _CONTOURS_HELD = 8
 _SKELETONS_HELD = 3
@@ -45,39 +44,37 @@ _MATRIX = 1 << 19
 class Family(Members):
     """The members with the contours of all their pairs, built when first needed."""
 
-    _contours: OrderedDict[tuple[Payoff, int], FamilyContour | None] = field(
-        default_factory=OrderedDict, repr=False, compare=False
+    _contours: Recent[tuple[Payoff, int], FamilyContour | None] = field(
+        default_factory=lambda: Recent(_CONTOURS_HELD), repr=False, compare=False
     )
-    _skeletons: OrderedDict[tuple[Payoff, int], Skeleton | None] = field(
-        default_factory=OrderedDict, repr=False, compare=False
+    _skeletons: Recent[tuple[Payoff, int], Skeleton | None] = field(
+        default_factory=lambda: Recent(_SKELETONS_HELD), repr=False, compare=False
     )
 
     def contour(self, payoff: Payoff, index: int) -> FamilyContour | None:
         """The shared contour of one rung; None where too many nodes would have to be held."""
-        if (payoff, index) not in self._contours:
-            while len(self._contours) >= _CONTOURS_HELD:
-                self._contours.popitem(last=False)
-            where = rung(self.typical[0], payoff, index, SPACING)
+
+        def build() -> FamilyContour | None:
             skeleton = self._skeleton(payoff, index)
-            self._contours[payoff, index] = None if skeleton is None else FamilyContour.plan(self, where, skeleton)
-        self._contours.move_to_end((payoff, index))
-        return self._contours[payoff, index]
+            return None if skeleton is None else FamilyContour.plan(self, self._rung(payoff, index), skeleton)
+
+        return self._contours.get((payoff, index), build)
+
+    def _rung(self, payoff: Payoff, index: int) -> Rung:
+        return rung(self.typical[0], payoff, index, SPACING)
 
     def _skeleton(self, payoff: Payoff, index: int) -> Skeleton | None:
         """The skeleton of a rung. The lowest rung has a long period of its own, the others go together by threes."""
         share = payoff is not Payoff.COMPLEMENT and index > 0
-        first = index - (index - 1) % _TOGETHER if share else index
-        if (payoff, first) not in self._skeletons:
-            while len(self._skeletons) >= _SKELETONS_HELD:
-                self._skeletons.popitem(last=False)
-            rungs = range(first, first + (_TOGETHER if share else 1))
+        first, count = (index - (index - 1) % _TOGETHER, _TOGETHER) if share else (index, 1)
+
+        def build() -> Skeleton | None:
             try:
-                self._skeletons[payoff, first] = Skeleton.build(
-                    self, [rung(self.typical[0], payoff, i, SPACING) for i in rungs]
-                )
+                return Skeleton.build(self, [self._rung(payoff, i) for i in range(first, first + count)])
             except LatticeTooFineError:  # the pairs are then asked one by one, and say themselves what is wrong
-                self._skeletons[payoff, first] = None
-        return self._skeletons[payoff, first]
+                return None
+
+        return self._skeletons.get((payoff, first), build)
 
     def evaluate(self, payoff: Payoff, pairs: Ints, thresholds: list[Threshold]) -> Values:
         """Certified values, one for each pair and threshold given; a threshold belongs to the lattice of its pair.
@@ -108,7 +105,7 @@ class Family(Members):
 
 
 @dataclass(frozen=True)
-class _Terms:
+class _PairTerms:
     """The nodes of all pairs one pair after the other, and what the payoff's coefficients multiply there."""
 
     first: Ints
@@ -134,51 +131,30 @@ class FamilyContour:
     kept: Ints
     """Node kept[i] belongs to pair pair_of[i]; sorted by pair, then by node."""
 
+    logs: tuple[Floats, Floats, Floats]
+    """log(M(tilt + i omega) / M(tilt)) of each pair at each of its nodes: real part, imaginary part, error."""
+
     @classmethod
     def plan(cls, family: Family, where: Rung, skeleton: Skeleton) -> FamilyContour:
-        """The contour of a rung, on its skeleton."""
-        plans = skeleton.plans(where)
-        return cls(family, plans, skeleton.nodes, skeleton.pair_of, skeleton.kept)._trimmed()
+        """The contour of a rung, on its skeleton without the nodes whose actual size is negligible: together at most what was
+        dropped before."""
+        plans, pair_of, kept = skeleton.plans(where), skeleton.pair_of, skeleton.kept
+        logs = _log_moments_of_pairs(family, float(where.tilt), skeleton)
+        counts = np.bincount(pair_of, minlength=len(family.pairs))
+        keep = np.empty(len(kept), dtype=bool)
+        for plan, mine in _by_step(family, plans, pair_of):
+            log_weight = (logs[0] + logs[2])[mine] + log_term_size(plan, angles(kept[mine], plan.nodes))
+            cutoff = plan.log_dropped - math.log(2) - np.log(counts[pair_of[mine]])
+            keep[mine] = (log_weight > cutoff) | (kept[mine] == 0)
+        real, imag, error = (part[keep] for part in logs)
+        return cls(family, plans, skeleton.nodes, pair_of[keep], kept[keep], (real, imag, error))
 
     @cached_property
-    def _log_moments(self) -> tuple[Floats, Floats, Floats]:
-        """log(M(tilt + i omega) / M(tilt)) of each pair at each of its nodes: real part, imaginary part, error."""
-        total = np.zeros((3, len(self.kept)))
-        first, second = np.array(self.family.pairs, dtype=np.int64)[self.pair_of].T
-        for member, lattice in enumerate(self.family.lattices):
-            places = np.flatnonzero((first == member) | (second == member))
-            times = np.where(first[places] == second[places], 2.0, 1.0)  # a member with itself counts twice
-            nodes = distinct(self.kept[places])
-            where = np.searchsorted(nodes, self.kept[places])
-            for row, part in zip(total, log_moments(lattice, self.plans[0].lam, nodes, self.nodes), strict=True):
-                row[places] += times * part[where]
-        real, imag, error = total
-        return real, imag, error + 2 * UNIT * (np.abs(real) + np.abs(imag))  # the sum of the two is rounded too
-
-    def _by_step(self) -> Iterator[tuple[Plan, NDArray[np.bool_]]]:
-        which = self.family.step_of[1][self.pair_of]
-        for i, plan in enumerate(self.plans):
-            yield plan, which == i
-
-    def _trimmed(self) -> FamilyContour:
-        """The same contour without nodes whose actual size is negligible: together at most what was dropped before."""
-        real, _, error = self._log_moments
-        counts = np.bincount(self.pair_of, minlength=len(self.family.pairs))
-        keep = np.empty(len(self.kept), dtype=bool)
-        for plan, mine in self._by_step():
-            log_weight = (real + error)[mine] + log_term_size(plan, angles(self.kept[mine], plan.nodes))
-            cutoff = plan.log_dropped - math.log(2) - np.log(counts[self.pair_of[mine]])
-            keep[mine] = (log_weight > cutoff) | (self.kept[mine] == 0)
-        result = FamilyContour(self.family, self.plans, self.nodes, self.pair_of[keep], self.kept[keep])
-        result.__dict__["_log_moments"] = tuple(part[keep] for part in self._log_moments)  # not to be computed again
-        return result
-
-    @cached_property
-    def _terms(self) -> _Terms:
-        real, imag, error = self._log_moments
+    def _terms(self) -> _PairTerms:
+        real, imag, error = self.logs
         for_a, for_b = np.empty(len(self.kept), np.complex128), np.empty(len(self.kept), np.complex128)
         rows = np.empty((4, len(self.kept)))
-        for plan, mine in self._by_step():
+        for plan, mine in _by_step(self.family, self.plans, self.pair_of):
             node = self.kept[mine]
             turns = angles(node, plan.nodes)
             weights = mirror_weights(node, plan.nodes)
@@ -189,7 +165,7 @@ class FamilyContour:
             rows[:, mine] = np.abs(found.for_a), np.abs(found.for_b), found.error_a, found.error_b
         count = np.bincount(self.pair_of, minlength=len(self.family.pairs))
         first = np.concatenate(([0], np.cumsum(count)[:-1]))
-        return _Terms(first, count, self.kept, for_a, for_b, _segment_sums(rows, count))
+        return _PairTerms(first, count, self.kept, for_a, for_b, _segment_sums(rows, count))
 
     @cached_property
     def _shifts(self) -> list[int]:
@@ -252,6 +228,28 @@ class FamilyContour:
             sum_a[mine], sum_b[mine] = _segment_sums(products, count)
             start = stop
         return sum_a, sum_b
+
+
+def _log_moments_of_pairs(family: Family, lam: float, skeleton: Skeleton) -> tuple[Floats, Floats, Floats]:
+    """log(M(tilt + i omega) / M(tilt)) of each pair at each of its nodes, from its members': real part, imaginary part, error."""
+    total = np.zeros((3, len(skeleton.kept)))
+    first, second = np.array(family.pairs, dtype=np.int64)[skeleton.pair_of].T
+    for member, lattice in enumerate(family.lattices):
+        places = np.flatnonzero((first == member) | (second == member))
+        times = np.where(first[places] == second[places], 2.0, 1.0)  # a member with itself counts twice
+        nodes = distinct(skeleton.kept[places])
+        where = np.searchsorted(nodes, skeleton.kept[places])
+        for row, part in zip(total, log_moments(lattice, lam, nodes, skeleton.nodes), strict=True):
+            row[places] += times * part[where]
+    real, imag, error = total
+    return real, imag, error + 2 * UNIT * (np.abs(real) + np.abs(imag))  # the sum of the two is rounded too
+
+
+def _by_step(family: Family, plans: tuple[Plan, ...], pair_of: Ints) -> Iterator[tuple[Plan, Bools]]:
+    """Each distinct step's plan, and which nodes belong to pairs on that step."""
+    which = family.step_of[1][pair_of]
+    for i, plan in enumerate(plans):
+        yield plan, which == i
 
 
 def _segment_sums(rows: Floats, count: Ints) -> Floats:
