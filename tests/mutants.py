@@ -130,8 +130,8 @@ MUTANTS = [
     (
         "dropped nodes weakened",
         "engine/sieve/bands.py",
-        "period, corners) - budgets)) + 1e-9",
-        "period, corners) - budgets)) - 0.0101",
+        "- budgets), log_beyond)) + 1e-9",
+        "- budgets), log_beyond)) - 0.0101",
     ),
     ("dropped nodes left out, float64", "engine/lattice/float64.py", "self.value + self.dropped +", "self.value +"),
     (

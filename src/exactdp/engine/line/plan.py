@@ -24,7 +24,7 @@ from exactdp.engine.lattice.tilts import short
 from exactdp.engine.line.tilts import LineRung
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.engine.payoff import Payoff
-from exactdp.engine.sieve.bands import Bands
+from exactdp.engine.sieve.bands import Bands, log_sum_dropped, octaves
 from exactdp.engine.sieve.fixed_point import LARGEST_NODE, Turn
 from exactdp.engine.sieve.windows import Comb, Reduction, search
 from exactdp.errors import AccuracyError, LatticeTooFineError
@@ -288,21 +288,15 @@ class _Planner:
         return math.ceil(last) + 1 if last < LARGEST_NODE else LARGEST_NODE + 1
 
     def _bands(self, last: int, period: float) -> Bands:
-        edges, edge = [0.0], max(1.0, max(self._corners) * period / (2 * math.pi))
-        while edge < last:
-            if math.floor(edge) > math.floor(edges[-1]):
-                edges.append(edge)
-            edge *= 2
-        edges.append(float(last))
+        edges = octaves(max(1.0, max(self._corners) * period / (2 * math.pi)), last)
         masses = self._log_masses(edges, period, transform=True)
-        share = self._log_aim - math.log(len(masses))
-        budgets = np.maximum.accumulate((masses - share)[::-1])[::-1]
-        dropped = float(np.logaddexp(np.logaddexp.reduce(masses - budgets), self._log_beyond(last, period))) + 1e-9
-        edges[0] = -1.0
-        return Bands(np.array(edges), budgets + self._view.slack, self._view.slack, dropped)
+        return Bands.sharing(edges, masses, self._log_aim, self._view.slack, self._log_beyond(last, period))
 
     def _log_masses(self, edges: list[float], period: float, transform: bool) -> Floats:
-        """log of (2/T) times the number of nodes times the largest relative size of what surrounds |cf|, for each band."""
+        """log of (2/T) times the number of nodes times the largest relative size of what surrounds |cf|, for each band.
+
+        Unlike on a lattice the Gaussian factor is part of it, which only its logarithm keeps in the range of doubles.
+        """
         masses = []
         for i in range(len(edges) - 1):
             first, final = math.floor(max(edges[i], 0.0)) + 1, math.floor(edges[i + 1])
@@ -325,10 +319,10 @@ class _Planner:
     def _log_dropped_density(self, bands: Bands, period: float) -> float:
         """The bound for the sum without the transform: beyond the last node an integral of the Gaussian factor."""
         edges = [0.0, *bands.edges[1:].tolist()]
-        inside = self._log_masses(edges, period, transform=False) - (bands.budgets - bands.slack)
+        masses = self._log_masses(edges, period, transform=False)
         omega = 2 * math.pi * edges[-1] / period * (1 - 1e-12)
         beyond = -self._spread * omega * omega / 2 - math.log(math.pi * self._spread * omega)
-        return float(np.logaddexp(np.logaddexp.reduce(inside), beyond)) + 1e-9
+        return log_sum_dropped(masses, bands.budgets - bands.slack, beyond)
 
     def _expected(self, bands: Bands) -> float:
         """How many nodes are within budget, from samples. Heuristic: affects speed and accuracy only."""

@@ -30,31 +30,58 @@ class Bands:
         result: Floats = self.budgets[np.clip(index, 0, len(self.budgets) - 1)]
         return result
 
+    @classmethod
+    def sharing(
+        cls, edges: list[float], log_masses: Floats, log_aim: float, slack: float, log_beyond: float = -math.inf
+    ) -> Bands:
+        """Budgets that keep the dropped sum at about exp(log_aim), an equal share for each band (see `even_budgets`).
+
+        `log_beyond` bounds what all nodes after the last edge add up to.
+        """
+        budgets = even_budgets(log_masses, log_aim - math.log(len(log_masses)))
+        log_dropped = log_sum_dropped(log_masses, budgets, log_beyond)
+        return cls(np.array([-1.0, *edges[1:]]), budgets + slack, slack, log_dropped)
+
     def log_dropped_on(self, nodes: int, period: float, corners: tuple[float, ...]) -> float:
         """`log_dropped` for a coarser lattice of the same period, whose nodes are the first ones of these bands."""
-        return _log_dropped(*_clipped(self.edges, self.budgets - self.slack, nodes // 2), nodes, period, corners)
+        edges, budgets = _clipped(self.edges, self.budgets - self.slack, nodes // 2)
+        return log_sum_dropped(_log_masses(edges, nodes, period, corners), budgets)
+
+
+def octaves(first: float, last: int) -> list[float]:
+    """The edges of bands over the nodes 1..last: 0, then from `first` on each twice the one before, then last."""
+    edges, edge = [0.0], first
+    while edge < last:
+        if math.floor(edge) > math.floor(edges[-1]):  # an octave without nodes is no band
+            edges.append(edge)
+        edge *= 2
+    return [*edges, float(last)]
+
+
+def even_budgets(log_masses: Floats, share: float) -> Floats:
+    """The least penalties, never increasing from band to band, over which a band's nodes add up to at most exp(share).
+
+    `log_masses` are the logarithms of the number of nodes of each band times the largest size of what surrounds |cf|.
+    """
+    result: Floats = np.maximum.accumulate((log_masses - share)[::-1])[::-1]
+    return result
+
+
+def log_sum_dropped(log_masses: Floats, budgets: Floats, log_beyond: float = -math.inf) -> float:
+    """Theorem 3: what the nodes over budget, and all those beyond the last edge, can add up to; 1e-9 covers the rounding of a sum
+    of a few hundred terms."""
+    return float(np.logaddexp(np.logaddexp.reduce(log_masses - budgets), log_beyond)) + 1e-9
 
 
 def make_bands(nodes: int, period: float, corners: tuple[float, ...], slack: float, log_aim: float) -> Bands:
-    """Budgets that keep the dropped sum at about exp(log_aim), spread evenly over octaves of frequency.
+    """The bands of a lattice with N = `nodes`, spread evenly over octaves of frequency.
 
     In a band whose first node is at omega the transform is at most product of min(1, C / omega) of its value at the tilt, and
     the band holds 2 (floor(high) - floor(low)) nodes, mirror images included (Theorem 3). Node 0 is never
     dropped and is not counted.
     """
-    half = nodes // 2
-    edges, edge = [0.0], max(corners) * period / (2 * math.pi)
-    while edge < half:
-        if math.floor(edge) > math.floor(edges[-1]):  # an octave without nodes is no band
-            edges.append(edge)
-        edge *= 2
-    edges.append(float(half))
-    masses = _log_masses(edges, nodes, period, corners)
-    share = log_aim - math.log(len(masses))
-    budgets = np.maximum.accumulate(masses[::-1] - share)[::-1]
-    log_dropped = _log_dropped(edges, budgets, nodes, period, corners)
-    edges[0] = -1.0
-    return Bands(np.array(edges), budgets + slack, slack, log_dropped)
+    edges = octaves(max(corners) * period / (2 * math.pi), nodes // 2)
+    return Bands.sharing(edges, _log_masses(edges, nodes, period, corners), log_aim, slack)
 
 
 def _log_masses(edges: list[float], nodes: int, period: float, corners: tuple[float, ...]) -> Floats:
@@ -68,11 +95,6 @@ def _log_masses(edges: list[float], nodes: int, period: float, corners: tuple[fl
             count -= 1  # the node N/2 has no mirror image
         masses.append(math.log(count / nodes * size))
     return np.array(masses)
-
-
-def _log_dropped(edges: list[float], budgets: Floats, nodes: int, period: float, corners: tuple[float, ...]) -> float:
-    """Theorem 3: what the nodes over budget can add up to."""
-    return float(np.logaddexp.reduce(_log_masses(edges, nodes, period, corners) - budgets)) + 1e-9
 
 
 def _clipped(edges: Floats, budgets: Floats, half: int) -> tuple[list[float], Floats]:

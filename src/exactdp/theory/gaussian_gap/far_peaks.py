@@ -20,7 +20,7 @@ from exactdp.doubles import Floats, Ints
 from exactdp.engine.lattice.tilts import short
 from exactdp.engine.line.plan import View
 from exactdp.engine.line.total_loss import Part, TotalLoss
-from exactdp.engine.sieve.bands import Bands
+from exactdp.engine.sieve.bands import Bands, even_budgets, octaves
 from exactdp.engine.sieve.fixed_point import LARGEST_NODE
 from exactdp.engine.sieve.windows import search
 from exactdp.errors import LatticeTooFineError
@@ -98,20 +98,14 @@ class Cells:
     def bands(self, last: int, aim: float) -> Bands:
         """Octaves of frequency, each allowed an equal share of the aim. A cell is dropped where its node's penalty exceeds the
         budget; then the root of the penalty is above root(budget) - reach everywhere in the cell. This is the guarantee."""
-        edges, edge = [0.0], self._start / self.width
-        while edge < last:
-            if math.floor(edge) > math.floor(edges[-1]):
-                edges.append(edge)
-            edge *= 2
-        edges.append(float(last))
+        edges = octaves(self._start / self.width, last)
         lows = np.maximum((np.floor(edges[:-1]) + 0.5) * self.width, self._start)
         lengths = np.diff(np.floor(edges)) * self.width
         masses = np.log(lengths * self.weight(lows) / math.pi) - self.view.spread * lows**2 / 2
-        wanted = np.maximum.accumulate((masses - math.log(aim / len(masses)))[::-1])[::-1]
+        wanted = even_budgets(masses, math.log(aim / len(masses)))
         budgets = (np.sqrt(np.maximum(wanted, 0.0)) + self.reach) ** 2 * (1 + _SLACK)
         log_dropped = float(np.logaddexp.reduce(masses - np.maximum(wanted, 0.0))) + self.view.slack + _SLACK
-        edges[0] = -1.0
-        return Bands(np.array(edges), budgets, self.view.slack, log_dropped)
+        return Bands(np.array([-1.0, *edges[1:]]), budgets, self.view.slack, log_dropped)
 
     def listed(self, kept: Ints) -> float:
         """The sum over the kept cells of width * the largest phi_S in the cell * the largest weight / pi.
