@@ -37,11 +37,6 @@ class Payoff(enum.Enum):
         """The open interval of tilts at which the transform converges."""
         return (-1.0, 0.0) if self is Payoff.COMPLEMENT else (0.0, math.inf)
 
-    @property
-    def decay(self) -> int:
-        """The transform falls like omega^-decay."""
-        return 1 if self is Payoff.TAIL else 2
-
 
 @dataclass(frozen=True, slots=True)
 class Threshold:

@@ -161,7 +161,7 @@ class DiscreteGaussian(Mechanism):
 
     def loss(self) -> Loss:
         """D^2 / (2 s) + (D / s) X."""
-        return _GaussianLoss(self.sigma2, self.sensitivity)
+        return _DiscreteGaussianLoss(self.sigma2, self.sensitivity)
 
     def __str__(self) -> str:
         extra = "" if self.sensitivity == 1 else f", sensitivity={self.sensitivity}"
@@ -177,7 +177,7 @@ def noise_parameter(sigma2: Number | None, sigma: Number | None) -> Fraction:
     return positive(sigma2, "sigma2") if sigma is None else exact_double(sigma, "sigma") ** 2
 
 
-class _GaussianLoss(Loss):
+class _DiscreteGaussianLoss(Loss):
     """The loss of a discrete Gaussian: D^2 / (2 s) + w X with w = D / s."""
 
     def __init__(self, sigma2: Fraction, sensitivity: int) -> None:
@@ -211,13 +211,13 @@ class _GaussianLoss(Loss):
         return self._r if self._s >= 1 else None
 
     def tilted(self, tilt: Fraction) -> Tilted:
-        return _TiltedGaussian(self, tilt)
+        return _TiltedDiscreteGaussian(self, tilt)
 
 
-class _TiltedGaussian(Tilted):
+class _TiltedDiscreteGaussian(Tilted):
     """Under the tilt X has probabilities proportional to exp(-(x - D tilt)^2 / (2 s)); phases are measured from round(D tilt)."""
 
-    def __init__(self, loss: _GaussianLoss, tilt: Fraction) -> None:
+    def __init__(self, loss: _DiscreteGaussianLoss, tilt: Fraction) -> None:
         self._s = loss._s
         centre = loss.sensitivity * tilt
         whole_centre = math.floor(centre + Fraction(1, 2))

@@ -2,8 +2,7 @@
 
 For two neighbouring data sets with output distributions P and Q the loss is L = log(P/Q) of an output drawn from P. A `Loss`
 states its moment function E e^{zL}, the probability that L is infinite, its ends, and how it looks under an exponential tilt;
-everything else (delta, epsilon, beta, any composition) is the engine's work. A new mechanism is one file with a subclass of
-`Mechanism`; if its loss takes finitely many values, `FiniteLoss` does the rest.
+everything else (delta, epsilon, beta, any composition) is the engine's work.
 """
 
 from __future__ import annotations
@@ -14,19 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from flint import arb
 
-from exactdp.balls import ball, precision
-from exactdp.doubles import Complexes, Floats
+from exactdp.balls import BITS, ball, precision
+from exactdp.doubles import PHASE_ERROR, UNIT, Complexes, Floats, Ints
 from exactdp.mechanisms.theta import log_cf_of_atoms
-
-if TYPE_CHECKING:
-    pass
-from exactdp.balls import BITS
-from exactdp.doubles import PHASE_ERROR, UNIT, Ints
 
 _PAIRED = 24  # atoms among which pairs for the sieve are looked for
 

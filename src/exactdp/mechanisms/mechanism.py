@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from exactdp.mechanisms.loss import Loss
 from exactdp.numbers import whole
 
 if TYPE_CHECKING:
     from exactdp.accounting.composition import Composition
-from exactdp.mechanisms.loss import Loss
 
 
 class Mechanism(ABC):

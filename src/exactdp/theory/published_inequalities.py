@@ -20,7 +20,7 @@ _SHARP_PIECES = 150
 
 
 @dataclass(frozen=True)
-class Claim:
+class CheckedInequality:
     """One inequality, and the smallest quotient of its right by its left side that was seen (from 1 on it holds)."""
 
     name: str
@@ -28,7 +28,7 @@ class Claim:
     holds: bool
 
 
-def check_claims(bound: EdgeworthBound, cut: arb, errors: LocalErrors) -> list[Claim]:
+def check_claims(bound: EdgeworthBound, cut: arb, errors: LocalErrors) -> list[CheckedInequality]:
     """The inequalities of the theorem and of its proof at one cut a; those about the zone beyond it where a < pi B_m."""
     with precision(BITS):
         end = arb.pi() * bound.spread
@@ -41,10 +41,10 @@ def check_claims(bound: EdgeworthBound, cut: arb, errors: LocalErrors) -> list[C
         squares = bound.u_m()
         middle = bound.printed(cut).middle
         return [
-            _claim("lambda_4 is positive", [(arb(0), bound.lambda_4)]),
-            _claim("|U_j,m| <= U^m(c) up to the cut", [(abs(f - 1), u) for _, f in one]),
-            _claim("sum of |U_j,m|^2 <= U_m", [(bound.m * (f - 1) ** 2, squares(z * z)) for z, f in one]),
-            _claim(
+            _checked("lambda_4 is positive", [(arb(0), bound.lambda_4)]),
+            _checked("|U_j,m| <= U^m(c) up to the cut", [(abs(f - 1), u) for _, f in one]),
+            _checked("sum of |U_j,m|^2 <= U_m", [(bound.m * (f - 1) ** 2, squares(z * z)) for z, f in one]),
+            _checked(
                 "|f_S - e^{-z^2/2}(1 + lambda_4 z^4/24m)| <= e^{-z^2/2}(L5 + L6 + L7)",
                 [
                     (
@@ -54,14 +54,14 @@ def check_claims(bound: EdgeworthBound, cut: arb, errors: LocalErrors) -> list[C
                     for z, f in one
                 ],
             ),
-            _claim(
+            _checked(
                 "|f_S| <= third term between the cut and pi B_m",
                 [(cf_ball(z / bound.spread, bound.sigma2) ** bound.m, middle) for z in outer],
             ),
-            _claim("cos x <= 1 - x^2/2 + b|x|^3", _cosine_pairs()),
-            _claim("sup R_m <= printed bound", [(errors.edgeworth, bound.printed(cut).total)]),
-            _claim("sup R_m <= corrected bound", [(errors.edgeworth, bound.corrected(cut).total)]),
-            _claim("sup R_m <= sharper bound", [(errors.edgeworth, bound.sharp(pieces=_SHARP_PIECES))]),
+            _checked("cos x <= 1 - x^2/2 + b|x|^3", _cosine_pairs()),
+            _checked("sup R_m <= printed bound", [(errors.edgeworth, bound.printed(cut).total)]),
+            _checked("sup R_m <= corrected bound", [(errors.edgeworth, bound.corrected(cut).total)]),
+            _checked("sup R_m <= sharper bound", [(errors.edgeworth, bound.sharp(pieces=_SHARP_PIECES))]),
         ]
 
 
@@ -73,8 +73,8 @@ def _cosine_pairs() -> list[tuple[arb, arb]]:
     return [(z.cos() + 2, 3 - z * z / 2 + b * z**3) for z in points]
 
 
-def _claim(name: str, pairs: list[tuple[arb, arb]]) -> Claim:
+def _checked(name: str, pairs: list[tuple[arb, arb]]) -> CheckedInequality:
     """left <= right for every pair."""
     holds = all(bool(left <= right) for left, right in pairs)
     quotients = [float((right / left).lower()) if bool(left > 0) else float("inf") for left, right in pairs]
-    return Claim(name, min(quotients, default=float("inf")), holds)
+    return CheckedInequality(name, min(quotients, default=float("inf")), holds)

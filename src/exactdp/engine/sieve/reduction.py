@@ -80,16 +80,6 @@ def nodes_by_reduction(
     return nodes
 
 
-def expected_nodes(
-    turns: Sequence[Fraction], strengths: Sequence[float], first: int, last: int, budget: float
-) -> float:
-    """How many nodes would be within budget if the phases were random. Heuristic: affects speed only."""
-    if budget <= 0 or first > last:
-        return 0.0
-    groups = _merged(turns, strengths)
-    return (last - first + 1) * math.exp(min(_log_shares(groups, last, budget), default=0.0))
-
-
 def _batches(groups: list[Group], first: int, last: int, budget: float, allowance: int) -> Iterator[Ints]:
     """Nodes that include all within budget: those of the lattice, or the whole range where that is less work."""
     count = last - first + 1
