@@ -6,7 +6,6 @@ import cmath
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 from flint import arb
@@ -184,10 +183,8 @@ class _DiscreteGaussianLoss(Loss):
         self.sigma2, self.sensitivity = sigma2, sensitivity
         self.weight = sensitivity / sigma2
         self._s, self._w, self._r = float(sigma2), float(self.weight), float(sensitivity * self.weight)
-
-    @property
-    def ends(self) -> tuple[arb | None, arb | None]:
-        return None, None
+        self.widest = self._w * self._w * (self._s if self._s >= 0.5 else self._s + 0.25)
+        self.quadratic = self._r if self._s >= 1 else None
 
     def log_moment(self, z: Fraction) -> arb:
         square = self.sensitivity * self.weight * z * (z + 1) / 2
@@ -201,14 +198,6 @@ class _DiscreteGaussianLoss(Loss):
     def mean_variance(self, tilt: float) -> tuple[float, float]:
         mean, variance = tilted_mean_variance(self.sensitivity * tilt, self._s)
         return self._r / 2 + self._w * mean, self._w * self._w * variance
-
-    @cached_property
-    def widest(self) -> float:
-        return self._w * self._w * (self._s if self._s >= 0.5 else self._s + 0.25)
-
-    @property
-    def quadratic(self) -> float | None:
-        return self._r if self._s >= 1 else None
 
     def tilted(self, tilt: Fraction) -> Tilted:
         return _TiltedDiscreteGaussian(self, tilt)

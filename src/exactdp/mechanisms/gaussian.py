@@ -76,11 +76,7 @@ class _GaussianLoss(Loss):
 
     def __init__(self, ratio: Fraction) -> None:
         self._ratio = ratio
-        self._float = float(ratio)
-
-    @property
-    def ends(self) -> tuple[arb | None, arb | None]:
-        return None, None
+        self.widest = self._float = float(ratio)
 
     def log_moment(self, z: Fraction) -> arb:
         return ball(self._ratio * z * (z + 1) / 2)
@@ -92,10 +88,6 @@ class _GaussianLoss(Loss):
 
     def mean_variance(self, tilt: float) -> tuple[float, float]:
         return self._float * (0.5 + tilt), self._float
-
-    @property
-    def widest(self) -> float:
-        return self._float
 
     def tilted(self, tilt: Fraction) -> Tilted:
         return _TiltedGaussian(self._ratio, tilt)

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import reduce
 
 import numpy as np
 from flint import arb
@@ -80,15 +80,18 @@ class Tilted(ABC):
 class Loss(ABC):
     """The privacy loss of one mechanism, given that it is finite, and the probability that it is not."""
 
-    @property
-    def lost(self) -> Fraction:
-        """P(L = infinity), exact."""
-        return Fraction(0)
-
-    @property
-    @abstractmethod
-    def ends(self) -> tuple[arb | None, arb | None]:
-        """The least and the greatest finite value; None where there is none."""
+    lost: Fraction = Fraction(0)
+    """P(L = infinity), exact."""
+    ends: tuple[arb | None, arb | None] = (None, None)
+    """The least and the greatest finite value; None where there is none."""
+    greatest: Fraction | None = None
+    """The greatest finite value where it is known to be a rational number."""
+    is_constant: bool = False
+    """Whether the finite loss takes one value only."""
+    widest: float
+    """An upper estimate of the variance under any tilt. Heuristic: affects speed only."""
+    quadratic: float | None = None
+    """R if log E e^{zL} is at most R z (z + 1) / 2 for all z and, for searches, nearly equal to it; None otherwise."""
 
     @abstractmethod
     def log_moment(self, z: Fraction) -> arb:
@@ -105,26 +108,6 @@ class Loss(ABC):
     @abstractmethod
     def tilted(self, tilt: Fraction) -> Tilted:
         """The loss under a tilt, a dyadic number of few bits."""
-
-    @property
-    @abstractmethod
-    def widest(self) -> float:
-        """An upper estimate of the variance under any tilt. Heuristic: affects speed only."""
-
-    @property
-    def greatest(self) -> Fraction | None:
-        """The greatest finite value where it is known to be a rational number."""
-        return None
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether the finite loss takes one value only."""
-        return False
-
-    @property
-    def quadratic(self) -> float | None:
-        """R if log E e^{zL} is at most R z (z + 1) / 2 for all z and, for searches, nearly equal to it; None otherwise."""
-        return None
 
     def reversed(self) -> Loss:
         """The loss with the two data sets exchanged: the same object where the loss is symmetric."""
@@ -147,40 +130,19 @@ class FiniteLoss(Loss):
         lost: Fraction | int = 0,
         greatest: Fraction | None = None,
     ) -> None:
-        self._offset, self._units, self._rows = offset, tuple(units), [tuple(r) for r in rows]
-        self._lost, self._greatest = Fraction(lost), greatest
+        self._units, self._rows = tuple(units), [tuple(r) for r in rows]
+        self.lost, self.greatest, self.is_constant = Fraction(lost), greatest, len(self._rows) == 1
         with precision(BITS):
             finite = sum(probabilities, arb(0))  # not 1 - lost, which would cancel
             self._given = [p / finite for p in probabilities]  # given that the loss is finite
             self._values = [
                 offset + sum((u * n for u, n in zip(self._units, row, strict=True)), arb(0)) for row in self._rows
             ]
+            self.ends = reduce(arb.min, self._values), reduce(arb.max, self._values)
         self._floats = np.array([float(v.mid()) for v in self._values])
         self._logs = np.array([float(p.log().mid()) for p in self._given])
-
-    @property
-    def lost(self) -> Fraction:
-        """P(L = infinity)."""
-        return self._lost
-
-    @property
-    def greatest(self) -> Fraction | None:
-        """The greatest value, if it was given as a rational number."""
-        return self._greatest
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether there is one atom only."""
-        return len(self._rows) == 1
-
-    @property
-    def ends(self) -> tuple[arb | None, arb | None]:
-        """The least and the greatest value."""
-        with precision(BITS):
-            low, high = self._values[0], self._values[0]
-            for value in self._values[1:]:
-                low, high = low.min(value), high.max(value)
-            return low, high
+        spread = float(self._floats.max() - self._floats.min())
+        self.widest = max(spread * spread / 4, 1e-300)  # Popoviciu
 
     def log_moment(self, z: Fraction) -> arb:
         """log E e^{zL}, measured from the largest term."""
@@ -208,12 +170,6 @@ class FiniteLoss(Loss):
         p = self._tilted_probabilities(tilt)
         mean = float(p @ self._floats)
         return mean, float(p @ (self._floats - mean) ** 2)
-
-    @cached_property
-    def widest(self) -> float:
-        """A quarter of the squared range (Popoviciu)."""
-        spread = float(self._floats.max() - self._floats.min())
-        return max(spread * spread / 4, 1e-300)
 
     def tilted(self, tilt: Fraction) -> Tilted:
         """The atoms with tilted probabilities."""
