@@ -96,15 +96,11 @@ class View:
         tables = [t.table() for t, _ in self.tilted]
         return max(sum(1 if table is None else len(table[1]) for table in tables), 1)
 
-    @cached_property
-    def only_combs(self) -> list[Comb]:
-        """The combs alone."""
-        return [comb for comb, _, _ in self.combs]
-
-    @cached_property
-    def reduction(self) -> Reduction:
-        """The same combs for the search by lattice reduction."""
-        return Reduction([turn.fraction for _, _, turn in self.combs], [strength for _, strength, _ in self.combs])
+    def search(self, last: int, bands: Bands, looks: int) -> Ints:
+        """The nodes up to `last` within budget, by the sieve (sieve/windows.py)."""
+        reduction = Reduction([turn.fraction for _, _, turn in self.combs], [strength for _, strength, _ in self.combs])
+        combs = [comb for comb, _, _ in self.combs]
+        return search(combs, last, bands, lambda k: self.keep(k, bands), looks, reduction)
 
     @cached_property
     def _by_strength(self) -> list[tuple[float, Turn]]:
@@ -266,7 +262,7 @@ class _Planner:
         if self._expected(bands) * view.cost > effort.terms and not is_last:
             return None
         try:
-            kept = search(view.only_combs, last, bands, lambda k: view.keep(k, bands), effort.looks, view.reduction)
+            kept = view.search(last, bands, effort.looks)
         except LatticeTooFineError:
             if is_last:
                 raise

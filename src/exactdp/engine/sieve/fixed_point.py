@@ -1,7 +1,7 @@
 """Phases of nodes for units of any kind: k * unit / T modulo 1, in fixed point.
 
 A turn is a real number, known as a ball of about 150 correct fractional bits. It is rounded to 128 fractional bits, multiplied by
-the integers k exactly (modulo 1) and cut to 64 bits. For k below 2^62 the phase 2 pi (k turn mod 1) in [-pi, pi] is then within
+the integers k exactly (modulo 1) and cut to 64 bits. For k up to 2^62 the phase 2 pi (k turn mod 1) in [-pi, pi] is then within
 3 units of rounding of itself plus 2^-60 (docs/theory/any-composition.md, F8).
 """
 
@@ -49,8 +49,13 @@ class Turn:
             whole = int((scaled.mid() + arb(0.5)).floor().unique_fmpz())
         return Turn(whole % (1 << _FRACTION))
 
+    @staticmethod
+    def nearest(value: Fraction) -> Turn:
+        """The turn of an exact number."""
+        return Turn(round(value * (1 << _FRACTION)) % (1 << _FRACTION))
+
     def phases(self, k: Ints) -> Floats:
-        """2 pi (k turn mod 1), centred, for k in [0, 2^62)."""
+        """2 pi (k turn mod 1), centred, for k in [0, 2^62]."""
         words = k.astype(np.uint64)
         top = self._small(words) if int(k.max(initial=0)) < _SMALL else self._large(words)
         return top.view(np.int64).astype(np.float64) * (2 * math.pi / 2**64)
@@ -63,7 +68,7 @@ class Turn:
         return result
 
     def _large(self, k: _Words) -> _Words:
-        """The same for k < 2^62 by long multiplication in limbs of 32 bits, at most 2^-64 too small."""
+        """The same for k <= 2^62 by long multiplication in limbs of 32 bits, at most 2^-64 too small."""
         u0, u1, u2, u3 = (np.uint64(self.bits >> shift & 0xFFFFFFFF) for shift in (0, 32, 64, 96))
         k0, k1 = k & _LOW, k >> _SHIFT
         carry = k0 * u0 >> _SHIFT

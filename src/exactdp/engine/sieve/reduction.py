@@ -37,15 +37,14 @@ from typing import NamedTuple
 
 import numpy as np
 from flint import arb, fmpz_mat
-from numpy.typing import NDArray
 
 from exactdp.balls import precision
-from exactdp.doubles import Floats, Ints
+from exactdp.doubles import PHASE_ERROR, Floats, Ints
+from exactdp.engine.sieve.fixed_point import LARGEST_NODE, Turn
 from exactdp.errors import InvalidInputError, LatticeTooFineError
 
 Group = tuple[Fraction, float]
 
-_LARGEST_LAST = 1 << 62
 _SPARE_BITS = 24  # the basis is rounded to 2^-24 of the radius at the largest node
 _LARGEST_COEFFICIENT = 2.0**50
 _CHUNK = 1 << 16  # partial vectors held at once
@@ -66,7 +65,7 @@ def nodes_by_reduction(
 
     Guarantee: none is missed. A node over budget by a relative 1e-11 or less may be among them.
     """
-    if first < 1 or last > _LARGEST_LAST:
+    if first < 1 or last > LARGEST_NODE:
         raise InvalidInputError(f"first must be at least 1 and last at most 2^62, got {first} and {last}")
     if budget <= 0 or first > last:
         return []
@@ -306,27 +305,11 @@ class _Search:
 
 
 def _within(k: Ints, groups: list[Group], budget: float) -> Ints:
-    """The nodes among k within budget; distances are rounded down by more than their error."""
+    """The nodes among k within budget; phases are rounded down by more than their error."""
     penalty = np.zeros(len(k))
     for turn, strength in sorted(groups, key=lambda g: -g[1]):
-        if len(k) == 0:
-            break
-        angle = 2 * math.pi * np.maximum(_distances(k, turn) - 2.0**-60, 0.0)
+        angle = np.maximum(np.abs(Turn.nearest(turn).phases(k)) - 2 * PHASE_ERROR, 0.0)
         penalty += strength * angle * angle
         keep = penalty * (1 - 1e-12) <= budget
         k, penalty = k[keep], penalty[keep]
     return k
-
-
-def _distances(k: Ints, turn: Fraction) -> Floats:
-    """dist(k turn, Z) for 0 <= k <= 2^62, within 2^-62 and a relative 2^-52: the turn to 128 bits, k turn modulo 2^128."""
-    whole = round(turn * (1 << 128))
-    high, low = np.uint64(whole >> 64), np.uint64(whole & ((1 << 64) - 1))
-    half, mask = np.uint64(32), np.uint64((1 << 32) - 1)
-    node: NDArray[np.uint64] = k.astype(np.uint64)
-    k1, k0, t1, t0 = node >> half, node & mask, low >> half, low & mask
-    middle = k1 * t0 + (k0 * t0 >> half)
-    carry = k0 * t1 + (middle & mask)
-    phase = node * high + (k1 * t1 + (middle >> half) + (carry >> half))
-    result: Floats = np.abs(phase.view(np.int64).astype(np.float64)) * 2.0**-64
-    return result

@@ -22,7 +22,6 @@ from exactdp.engine.line.plan import View
 from exactdp.engine.line.total_loss import Part, TotalLoss
 from exactdp.engine.sieve.bands import Bands, even_budgets, octaves
 from exactdp.engine.sieve.fixed_point import LARGEST_NODE
-from exactdp.engine.sieve.windows import search
 from exactdp.errors import LatticeTooFineError
 from exactdp.theory.gaussian_gap.central_zone import NoiseGroup
 
@@ -72,7 +71,7 @@ def _listing(mechanisms: Mapping[Any, int], start: float, step: float, aim: floa
     if last > LARGEST_NODE // 2:
         raise LatticeTooFineError("the far peaks are out of reach")
     bands, view = cells.bands(last, aim), cells.view
-    kept = search(view.only_combs, last, bands, lambda k: view.keep(k, bands), _LOOKS, view.reduction)
+    kept = view.search(last, bands, _LOOKS)
     kept = kept[(kept + 0.5) * cells.width > start]
     beyond = 0.0 if step else math.exp(-view.spread * end * end / 2) / (math.pi * end)
     return FarPeaks(cells.listed(kept), math.exp(bands.log_dropped), beyond, len(kept))
