@@ -153,7 +153,7 @@ def test_dropped_nodes_of_every_pair(seed: int, payoff: Payoff) -> None:
         assert total <= math.exp(plan.log_dropped)
 
 
-def test_no_node_within_budget_is_missed() -> None:
+def test_no_node_within_budget_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every node of every pair looked at, for budgets of every size; heavy members included."""
     for seed in range(30):
         f = family(100 + seed)
@@ -163,12 +163,9 @@ def test_no_node_within_budget_is_missed() -> None:
         nodes = int(period / f.unit)
         bounds = [peak_bounds(lattice, lam) for lattice in f.lattices]
         bands = make_bands(nodes, float(period), (2.0, 3.0), 0.0, rng.uniform(-60, -3))
-        heavy = module._HEAVY
-        try:
-            module._HEAVY = rng.choice([0, heavy])
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "_HEAVY", rng.choice([0, module._HEAVY]))
             pair_of, kept = module.nodes_of_pairs(f, bounds, period, nodes, bands)
-        finally:
-            module._HEAVY = heavy
         for p, (i, j) in enumerate(f.pairs):
             k = np.arange(int(period / f.steps[p]) // 2 + 1, dtype=np.int64)
             penalty = sum(np.array(bounds[m].strengths) @ phases(k, f.lattices[m].strides, nodes) ** 2 for m in (i, j))

@@ -34,9 +34,9 @@ LARGEST_SENSITIVITY = 1 << 28
 SMALLEST_SIGMA2 = Fraction(1, 1000)
 LARGEST_SIGMA2 = Fraction(10**18)
 LARGEST_WEIGHT = 1000
-_TAIL_BLOCK = 1 << 16
-_NEGLIGIBLE = 1e-19
-_MOST_ATOMS = 4_000_000
+_TAIL_BLOCK = 1 << 16  # terms of a tail summed at once
+_NEGLIGIBLE = 1e-19  # a theta factor this close to 1 is left out, and charged
+_MOST_ATOMS = 4_000_000  # values listed
 
 
 @dataclass(frozen=True, init=False)

@@ -16,14 +16,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from exactdp.doubles import Floats
+from exactdp.doubles import LINE_SLACK, Floats
 from exactdp.engine.lattice.lattice import Group, Lattice
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 
 _CLUMPY = 3.0  # the weight of one unit of noise, in standard deviations of the rest, from which clumps are expected
 _REACH = 60.0  # terms beyond exp(-_REACH) of the largest are left to the remainder
 _MOST_TERMS = 2000
-_SLACK = 2.0**-46
 
 
 @dataclass(frozen=True)
@@ -88,11 +87,11 @@ def mix(split: Split, xs: list[int], lows: Floats, highs: Floats, rising: bool) 
     above = noise.log_tail_bound(xs[-1] + 1) + (0.0 if rising else float(highs[-1]))
     below = noise.log_tail_bound(1 - xs[0]) + (float(highs[0]) if rising else 0.0)
     scale = float(np.max(weights + highs))
-    slack = _SLACK + 2.0**-51 * (np.abs(weights) + np.abs(highs) + abs(scale))
+    slack = LINE_SLACK + 2.0**-51 * (np.abs(weights) + np.abs(highs) + abs(scale))
     lower = float(np.sum(np.exp(weights + lows - scale) * (1 - slack)))
     upper = float(np.sum(np.exp(weights + highs - scale) * (1 + slack)))
     beyond = math.exp(above - scale) + math.exp(below - scale) if max(above, below) - scale < 700 else math.inf
-    return scale, max(lower * (1 - _SLACK), 0.0), (upper + beyond * 1.001) * (1 + _SLACK)
+    return scale, max(lower * (1 - LINE_SLACK), 0.0), (upper + beyond * 1.001) * (1 + LINE_SLACK)
 
 
 def log_weights(split: Split, xs: list[int]) -> Floats:

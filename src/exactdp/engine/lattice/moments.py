@@ -13,7 +13,7 @@ from exactdp.engine.lattice.lattice import Lattice
 from exactdp.engine.sieve.phases import phases
 from exactdp.mechanisms.theta import POISSON_FROM, log_cf_correction, log_cf_direct, theta_left_out
 
-_NEGLIGIBLE = 1e-18
+_NEGLIGIBLE = 1e-18  # a theta factor this close to 1 is left out, and charged
 
 
 def whole_centres(lattice: Lattice, lam: float) -> Floats:

@@ -27,9 +27,9 @@ CLUMPY = 2.5
 """From this many standard deviations of the rest on, one unit of a part makes clumps."""
 
 MOST_TERMS = 4000
-_CUT = 1e-40
-_SETTLED = 2e-13
-_AT_ONCE = 1e-6
+_CUT = 1e-40  # tilted probability below which a coarse value is left out, and charged
+_SETTLED = 2e-13  # doubt of all waiting terms, relative to the sum, at which they are left at their cheap bounds
+_AT_ONCE = 1e-6  # terms asked for together: those whose doubt is at least this part of the largest
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,9 @@ MOST_VALUES = 1_500_000
 _LONGEST_FOLD = 300_000  # values of all copies of one mechanism
 _MOST_COPIES = 200  # of a table with no common unit
 _LONG = 1000  # terms of a convolution from which FFTs are used
-_LONGEST = 2_000_000
+_LONGEST = 2_000_000  # terms of two distributions to be convolved
 _RANGE = 300.0  # exponents within one block of suffix sums
-_BLOCK = 512
+_BLOCK = 512  # terms summed in turn; blocks are then added, so that errors grow with n / _BLOCK + _BLOCK
 
 
 @dataclass(frozen=True)

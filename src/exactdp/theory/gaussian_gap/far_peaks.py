@@ -27,7 +27,7 @@ from exactdp.theory.gaussian_gap.central_zone import NoiseGroup
 
 _CELLS = 10.0  # cells in one standard deviation 1/sqrt(R) of a peak
 _LOOKS = 500_000  # nodes, windows or partial peaks that one listing may look at
-_SLACK = 1e-9
+_SLACK = 1e-9  # 9 million units of rounding (see engine/__init__.py)
 
 
 @dataclass(frozen=True)

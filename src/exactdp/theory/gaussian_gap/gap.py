@@ -40,14 +40,14 @@ from exactdp.numbers import LARGEST_EPSILON, Number, rational, shown, whole
 from exactdp.theory.gaussian_gap.central_zone import Grid, NoiseGroup, Terms, Zone
 from exactdp.theory.gaussian_gap.far_peaks import FarPeaks, far_peaks
 
-_BITS = 160
+_BITS = 160  # of closed forms in balls, before what the size of epsilon costs
 _POINTS = 2_000  # lattice points summed one by one; beyond, Euler and Maclaurin
 _LEAST_TILT = 0.3  # in units of 1 / sqrt(R)
-_FINEST_AIM = 1e-22
+_FINEST_AIM = 1e-22  # what the far peaks may add, at best
 COARSEST_NOISE = 0.02
 _IMAGES = math.pi**2 - 4  # sum over j != 0 of 1 / (j + 1/2)^2
 _DEEPEST = 35.0  # standard deviations below 0 at which e^{-y^2/(2R)}, the unit of everything here, would underflow
-_FADDEEVA = 1e-12
+_FADDEEVA = 1e-12  # relative accuracy asked of scipy's Faddeeva function, which promises 1e-13
 _ROUNDING = 1e-13
 """What float64 may lose in sums over at most _POINTS terms, relative to the sum of their sizes; libm being good to 4 units."""
 
