@@ -18,7 +18,7 @@ SMALLEST_EPSILON = Fraction(1, 10**18)
 LARGEST_EPSILON = Fraction(1000)
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class ApproximateDP(Mechanism):
     """Any (epsilon, delta)-DP mechanism, replaced by the pair that dominates all of them (Kairouz, Oh and Viswanath 2015).
 
@@ -59,5 +59,3 @@ class ApproximateDP(Mechanism):
     def __str__(self) -> str:
         extra = f", delta={str(self.delta)!r}" if self.delta else ""
         return f"ApproximateDP({str(self.epsilon)!r}{extra})"
-
-    __repr__ = __str__

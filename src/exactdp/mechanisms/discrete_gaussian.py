@@ -39,7 +39,7 @@ _NEGLIGIBLE = 1e-19  # a theta factor this close to 1 is left out, and charged
 _MOST_ATOMS = 4_000_000  # values listed
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class DiscreteGaussian(Mechanism):
     """Integer noise N_Z(0, sigma2) on a count of integer sensitivity.
 
@@ -165,8 +165,6 @@ class DiscreteGaussian(Mechanism):
     def __str__(self) -> str:
         extra = "" if self.sensitivity == 1 else f", sensitivity={self.sensitivity}"
         return f"DiscreteGaussian({self.sigma2}{extra})"
-
-    __repr__ = __str__
 
 
 def noise_parameter(sigma2: Number | None, sigma: Number | None) -> Fraction:

@@ -17,7 +17,7 @@ LARGEST_SCALE = Fraction(10**18)
 LARGEST_EPSILON = 1000
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class DiscreteLaplace(Mechanism):
     """Two-sided geometric noise on a count of integer sensitivity; pure epsilon-DP with epsilon = sensitivity / scale.
 
@@ -85,5 +85,3 @@ class DiscreteLaplace(Mechanism):
     def __str__(self) -> str:
         extra = "" if self.sensitivity == 1 else f", sensitivity={self.sensitivity}"
         return f"DiscreteLaplace({str(self.scale)!r}{extra})"
-
-    __repr__ = __str__

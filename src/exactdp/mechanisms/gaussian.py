@@ -19,7 +19,7 @@ SMALLEST_RATIO = Fraction(1, 10**18)
 LARGEST_RATIO = Fraction(10**6)
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Gaussian(Mechanism):
     """Real noise N(0, sigma2) on a value of real sensitivity.
 
@@ -45,10 +45,11 @@ class Gaussian(Mechanism):
         object.__setattr__(self, "sigma2", variance)
         object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
         if not SMALLEST_RATIO <= self._ratio <= LARGEST_RATIO:
+            given = f"sigma2 {shown(sigma2)}" if sigma is None else f"sigma {shown(sigma)}"
             raise InvalidInputError(
                 f"sensitivity^2 / sigma2 must be between {float(SMALLEST_RATIO):.0e} and {float(LARGEST_RATIO):.0e} "
                 f"(above it the noise protects nothing). "
-                f"Found sensitivity {shown(sensitivity)} with {_given(sigma2, sigma)}."
+                f"Found sensitivity {shown(sensitivity)} with {given}."
             )
 
     @property
@@ -67,8 +68,6 @@ class Gaussian(Mechanism):
     def __str__(self) -> str:
         extra = "" if self.sensitivity == 1 else f", sensitivity={str(self.sensitivity)!r}"
         return f"Gaussian({str(self.sigma2)!r}{extra})"
-
-    __repr__ = __str__
 
 
 class _GaussianLoss(Loss):
@@ -108,7 +107,3 @@ class _TiltedGaussian(Tilted):
 
     def atoms(self, cut: float) -> Atoms | None:
         return None
-
-
-def _given(sigma2: Number | None, sigma: Number | None) -> str:
-    return f"sigma2 {shown(sigma2)}" if sigma is None else f"sigma {shown(sigma)}"

@@ -20,6 +20,10 @@ class Mechanism(ABC):
     def loss(self) -> Loss:
         """The privacy loss of the data set against its neighbour."""
 
+    @abstractmethod
+    def __str__(self) -> str:
+        """The mechanism as Python would make it."""
+
     @property
     @abstractmethod
     def rho(self) -> Fraction | float:
@@ -41,3 +45,6 @@ class Mechanism(ABC):
         return Composition({self: whole(count, "count", 1)})
 
     __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        return str(self)

@@ -18,7 +18,7 @@ from exactdp.numbers import Number, rational, shown
 MOST_OUTCOMES = 64
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Outcomes(Mechanism):
     """Outcome i has probability p[i] on one data set and q[i] on its neighbour; each list adds up to exactly 1.
 
@@ -62,8 +62,6 @@ class Outcomes(Mechanism):
 
     def __str__(self) -> str:
         return f"Outcomes({_listed(self.p)}, {_listed(self.q)})"
-
-    __repr__ = __str__
 
 
 class _OutcomesLoss(FiniteLoss):

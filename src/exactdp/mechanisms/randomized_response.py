@@ -18,7 +18,7 @@ LARGEST_EPSILON = Fraction(1000)
 LARGEST_CATEGORIES = 10**18
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class RandomizedResponse(Mechanism):
     """An answer out of `categories` = k: the truth with probability p, each other answer with (1 - p) / (k - 1).
 
@@ -89,8 +89,6 @@ class RandomizedResponse(Mechanism):
         first = f"noise={str(self.noise)!r}" if self.epsilon is None else repr(str(self.epsilon))
         extra = "" if self.categories == 2 else f", categories={self.categories}"
         return f"RandomizedResponse({first}{extra})"
-
-    __repr__ = __str__
 
 
 def _between_0_and_1(noise: Number) -> Fraction:

@@ -92,24 +92,36 @@ def log_aliasing(
     Any nu on the right side of the tilt and inside the payoff's closed range is valid. Two are tried, tilt +/- T / R (which
     always works) and tilt +/- T / `widest` (better for coarse noise), and the smaller bound counts.
     """
-    low, high = payoff.tilt_range
-    theta_low = float(theta[0]) - theta[1]
-
-    def one_side(move: float) -> Floats:  # with nu the dyadic number next to tilt + move, kept in the range
-        nu = short_double(min(max(lam + move, low), high))
-        d = nu - lam
-        if d * move <= 0:
-            return np.full(len(offsets), math.inf)
-        theta_nu = 0.0 if lattice.is_smooth or nu in (low, high) else _theta_upper(lattice, nu)
-        size = lattice.r * d * d + abs(d) * period + abs(theta_low) + abs(theta_nu)
-        exponents = offsets * d + (lattice.r * d * d / 2 + theta_nu - theta_low - abs(d) * period)
-        slack = 1e-15 * (np.abs(offsets * d) + size) + 1e-14  # nine units of rounding of the terms, a few are lost
-        result: Floats = exponents + slack - math.log(-math.expm1(-abs(d) * period))
-        return result
-
     variances = {lattice.r, lattice.widest}
-    sides = [np.minimum.reduce([one_side(sign * period / v) for v in variances]) for sign in (-1, 1)]
+    sides = []
+    for sign in (-1, 1):
+        tries = [_log_side(lattice, payoff, lam, sign * period / v, period, offsets, theta) for v in variances]
+        sides.append(np.minimum.reduce(tries))
     result: Floats = np.logaddexp(sides[0], sides[1])
+    return result
+
+
+def _log_side(
+    lattice: Lattice,
+    payoff: Payoff,
+    lam: float,
+    move: float,
+    period: float,
+    offsets: Floats,
+    theta: tuple[Fraction, float],
+) -> Floats:
+    """log of the bound for the aliases on one side, with nu the dyadic number next to tilt + move, kept in the range."""
+    low, high = payoff.tilt_range
+    nu = short_double(min(max(lam + move, low), high))
+    d = nu - lam
+    if d * move <= 0:
+        return np.full(len(offsets), math.inf)
+    theta_nu = 0.0 if lattice.is_smooth or nu in (low, high) else _theta_upper(lattice, nu)
+    theta_low = float(theta[0]) - theta[1]
+    size = lattice.r * d * d + abs(d) * period + abs(theta_low) + abs(theta_nu)
+    exponents = offsets * d + (lattice.r * d * d / 2 + theta_nu - theta_low - abs(d) * period)
+    slack = 1e-15 * (np.abs(offsets * d) + size) + 1e-14  # nine units of rounding of the terms; a few are lost
+    result: Floats = exponents + slack - math.log(-math.expm1(-abs(d) * period))
     return result
 
 

@@ -71,13 +71,11 @@ class LineMethods:
 
     def points(self, thresholds: list[arb]) -> Point:
         """Certified values at thresholds (balls of at least 140 correct fractional bits) of either sign."""
-        below = [i for i, y in enumerate(thresholds) if not y.mid() >= 0]
-        above = [i for i, y in enumerate(thresholds) if y.mid() >= 0]
         parts = np.empty((7, len(thresholds)))
-        if above:
-            parts[:, above] = self._upper([thresholds[i] for i in above])
-        if below:
-            parts[:, below] = self._lower([thresholds[i] for i in below])
+        for side, ask in ((True, self._upper), (False, self._lower)):
+            places = [i for i, y in enumerate(thresholds) if bool(y.mid() >= 0) is side]
+            if places:
+                parts[:, places] = ask([thresholds[i] for i in places])
         return Point.of_rows(parts)
 
     def _upper(self, thresholds: list[arb]) -> Floats:

@@ -26,7 +26,7 @@ from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.engine.payoff import Payoff
 from exactdp.engine.sieve.bands import Bands, log_sum_dropped, octaves
 from exactdp.engine.sieve.fixed_point import LARGEST_NODE, Turn
-from exactdp.engine.sieve.windows import Comb, Reduction, search
+from exactdp.engine.sieve.windows import Comb, search
 from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.mechanisms.loss import Tilted
 
@@ -77,8 +77,8 @@ class View:
         return sum(count * t.peak.slack for t, count in self.tilted if t.peak is not None)
 
     @cached_property
-    def combs(self) -> list[tuple[Comb, float, Turn]]:
-        """For each part with peaks: its comb, its strength and its turn; longest spacing first."""
+    def combs(self) -> list[Comb]:
+        """The peaks of each part that has some, longest spacing first."""
         result = []
         for t, count in self.tilted:
             if t.peak is None:
@@ -86,9 +86,8 @@ class View:
             with precision(BITS):
                 turn = t.units[t.peak.unit] * t.peak.step / ball(self.period)
             spacing, strength = 1 / abs(float(turn.mid())), count * t.peak.strength
-            comb = Comb(spacing, strength * (2 * math.pi / spacing) ** 2)
-            result.append((comb, strength, Turn.of(turn)))
-        return sorted(result, key=lambda c: -c[0].spacing)
+            result.append(Comb(spacing, strength * (2 * math.pi / spacing) ** 2, Turn.of(turn).fraction, strength))
+        return sorted(result, key=lambda c: -c.spacing)
 
     @cached_property
     def cost(self) -> int:
@@ -98,13 +97,11 @@ class View:
 
     def search(self, last: int, bands: Bands, looks: int) -> Ints:
         """The nodes up to `last` within budget, by the sieve (sieve/windows.py)."""
-        reduction = Reduction([turn.fraction for _, _, turn in self.combs], [strength for _, strength, _ in self.combs])
-        combs = [comb for comb, _, _ in self.combs]
-        return search(combs, last, bands, lambda k: self.keep(k, bands), looks, reduction)
+        return search(self.combs, last, bands, lambda k: self.keep(k, bands), looks)
 
     @cached_property
     def _by_strength(self) -> list[tuple[float, Turn]]:
-        return [(strength, turn) for _, strength, turn in sorted(self.combs, key=lambda c: -c[1])]
+        return [(c.strength, Turn.nearest(c.turn)) for c in sorted(self.combs, key=lambda c: -c.strength)]
 
     def keep(self, k: Ints, bands: Bands) -> Ints:
         """The nodes among k whose penalty is within budget, and node 0."""

@@ -46,31 +46,27 @@ def sieve(
     for stride, strength in zip(strides, strengths, strict=True):
         merged[stride] = merged.get(stride, 0.0) + strength
     groups = sorted(merged.items())
-    combs = [Comb(nodes / stride, strength * (2 * math.pi * stride / nodes) ** 2) for stride, strength in groups]
-    turns = [Fraction(stride, nodes) for stride, _ in groups]
-    reduction = Reduction(turns, [strength for _, strength in groups])
-    return search(combs, nodes // 2, bands, lambda k: _filter(k, groups, nodes, bands), looks, reduction)
+    combs = [
+        Comb(nodes / stride, strength * (2 * math.pi * stride / nodes) ** 2, Fraction(stride, nodes), strength)
+        for stride, strength in groups
+    ]
+    return search(combs, nodes // 2, bands, lambda k: _filter(k, groups, nodes, bands), looks)
 
 
 @dataclass(frozen=True, slots=True)
 class Comb:
-    """Peaks at every multiple of `spacing` (in nodes); near each the penalty is at least curvature * distance^2."""
+    """Peaks at every multiple of `spacing` (in nodes); near each the penalty is at least curvature * distance^2.
+
+    The same for the search by lattice reduction: the penalty is strength (2 pi dist(k turn, Z))^2, the turn exact.
+    """
 
     spacing: float
     curvature: float
+    turn: Fraction
+    strength: float
 
 
-@dataclass(frozen=True)
-class Reduction:
-    """What the search by lattice reduction needs: exact turns per node and strengths, one for each comb."""
-
-    turns: list[Fraction]
-    strengths: list[float]
-
-
-def search(
-    combs: list[Comb], last: int, bands: Bands, keep: Callable[[Ints], Ints], limit: int, reduction: Reduction
-) -> Ints:
+def search(combs: list[Comb], last: int, bands: Bands, keep: Callable[[Ints], Ints], limit: int) -> Ints:
     """The node 0 and all k in [1, last] within budget, ascending; the combs come with the longest spacing first.
 
     `keep` tells which of some nodes are within budget. Guarantee: none is missed. Raises LatticeTooFineError beyond the limit.
@@ -84,7 +80,7 @@ def search(
         return _keep_all(keep, last)
     attempts: list[Callable[[], Ints]] = [
         lambda: _walk(combs, last, bands, keep, min(_QUICK, limit, 2 * last)),
-        lambda: _reduce(reduction, last, bands, keep, limit),
+        lambda: _reduce(combs, last, bands, keep, limit),
         lambda: _walk(combs, last, bands, keep, min(limit, 2 * last)),
     ]
     for attempt in attempts:
@@ -97,13 +93,14 @@ def search(
     return _keep_all(keep, last)
 
 
-def _reduce(reduction: Reduction, last: int, bands: Bands, keep: Callable[[Ints], Ints], limit: int) -> Ints:
+def _reduce(combs: list[Comb], last: int, bands: Bands, keep: Callable[[Ints], Ints], limit: int) -> Ints:
     """The nodes within budget by lattice reduction, over ranges in which the budget changes little."""
+    turns, strengths = [c.turn for c in combs], [c.strength for c in combs]
     found, total, first = [keep(np.arange(_EXPLICIT, dtype=np.int64))], 0, _EXPLICIT
     while first <= last:
         end = min(_RATIO * first, last)
         budget = float(bands.at(np.array([first]))[0]) * (1 + 1e-9) + 1e-9
-        nodes = nodes_by_reduction(reduction.turns, reduction.strengths, first, end, budget, max(limit // 30, 1))
+        nodes = nodes_by_reduction(turns, strengths, first, end, budget, max(limit // 30, 1))
         total += len(nodes)
         if total > NODE_LIMIT:
             raise LatticeTooFineError(f"more than {NODE_LIMIT:,} nodes of the Fourier sum matter")
