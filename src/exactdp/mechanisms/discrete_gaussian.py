@@ -209,7 +209,6 @@ class _TiltedDiscreteGaussian(Tilted):
         centre = loss.sensitivity * tilt
         whole_centre = math.floor(centre + Fraction(1, 2))
         self._rest = float(centre - whole_centre)
-        self.spread = 0.0
         self.anchor = ball(loss.weight * (Fraction(loss.sensitivity, 2) + whole_centre))
         self.units = (ball(loss.weight),)
         self.peak = Peak(0, *peak_parabola(self._s, float(centre)))

@@ -11,7 +11,7 @@ from flint import arb
 from exactdp.balls import BITS, ball, precision
 from exactdp.doubles import Complexes, Floats
 from exactdp.errors import InvalidInputError
-from exactdp.mechanisms.loss import Atoms, Loss, Tilted
+from exactdp.mechanisms.loss import Loss, Tilted
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import Number, exact_double, positive, shown
 
@@ -98,12 +98,7 @@ class _TiltedGaussian(Tilted):
     def __init__(self, ratio: Fraction, tilt: Fraction) -> None:
         with precision(BITS):
             self.anchor = ball(ratio * (Fraction(1, 2) + tilt))
-        self.units = ()
         self.spread = float(ratio)
-        self.peak = None
 
     def log_cf(self, v: Floats) -> tuple[Complexes, Floats]:
         return np.zeros(v.shape[1], dtype=np.complex128), np.zeros(v.shape[1])
-
-    def atoms(self, cut: float) -> Atoms | None:
-        return None

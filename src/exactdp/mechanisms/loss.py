@@ -55,10 +55,10 @@ class Tilted(ABC):
     with v_j = om * units[j] mod 2 pi."""
 
     anchor: arb
-    units: tuple[arb, ...]
-    spread: float
+    units: tuple[arb, ...] = ()
+    spread: float = 0.0
     """Variance of a continuous Gaussian part."""
-    peak: Peak | None
+    peak: Peak | None = None
 
     @abstractmethod
     def log_cf(self, v: Floats) -> tuple[Complexes, Floats]:
@@ -67,9 +67,9 @@ class Tilted(ABC):
         The bound includes an error of 3 units of rounding of v plus PHASE_ERROR in each phase.
         """
 
-    @abstractmethod
     def atoms(self, cut: float) -> Atoms | None:
         """The tilted probabilities, all but a mass of about `cut`; None if the loss is not on one lattice."""
+        return None
 
     def table(self) -> tuple[Ints, Floats] | None:
         """All values as integer combinations of the units, relative to the anchor, with their tilted probabilities (within 4
@@ -189,7 +189,6 @@ class _TiltedFinite(Tilted):
     """Atoms measured from the one with the largest tilted probability."""
 
     def __init__(self, loss: FiniteLoss, tilt: Fraction) -> None:
-        self.spread = 0.0
         self.units = loss._units
         self._weights = loss.weights(tilt)
         at = int(np.argmax(self._weights))

@@ -41,7 +41,9 @@ class RandomizedResponse(Mechanism):
                 f"Give exactly one of epsilon and noise. Found epsilon={shown(epsilon)} and noise={shown(noise)}."
             )
         by_epsilon = None if epsilon is None else positive(epsilon, "epsilon")
-        by_noise = None if noise is None else _between_0_and_1(noise)
+        by_noise = None if noise is None else rational(noise, "noise")
+        if by_noise is not None and not 0 < by_noise < 1:
+            raise InvalidInputError(f"noise must be between 0 and 1, both excluded. Found {shown(noise)}.")
         object.__setattr__(self, "epsilon", by_epsilon)
         object.__setattr__(self, "categories", whole(categories, "categories", 2, LARGEST_CATEGORIES))
         object.__setattr__(self, "noise", by_noise)
@@ -89,10 +91,3 @@ class RandomizedResponse(Mechanism):
         first = f"noise={str(self.noise)!r}" if self.epsilon is None else repr(str(self.epsilon))
         extra = "" if self.categories == 2 else f", categories={self.categories}"
         return f"RandomizedResponse({first}{extra})"
-
-
-def _between_0_and_1(noise: Number) -> Fraction:
-    result = rational(noise, "noise")
-    if not 0 < result < 1:
-        raise InvalidInputError(f"noise must be between 0 and 1, both excluded. Found {shown(noise)}.")
-    return result

@@ -116,7 +116,24 @@ def log_cf_correction(s: float, centre: float, v: Floats) -> tuple[Complexes, Fl
     |v| <= pi, the first result is L with E exp(i v X) = exp(-s v^2 / 2 + i centre v + L); the second bounds the relative
     error of exp(L) (docs/theory/engine.md, F4).
     """
-    return _log_one_plus(*_poisson_change(s, centre, v))
+    # the change is theta(centre + i s v) / theta(centre) - 1, the size the sum of the absolute values that entered it
+    largest = float(np.max(np.abs(v), initial=0.0))
+    total = 1.0
+    re, im, size = np.zeros_like(v), np.zeros_like(v), np.zeros_like(v)
+    for n in range(1, max(poisson_terms(s, largest), 1) + 1):
+        decay = TWO_PI_SQUARED * s * n * n
+        angle = 2 * math.pi * n * centre
+        growth = 2 * math.pi * n * s * v
+        total += 2 * math.exp(-decay) * math.cos(angle)
+        # exp(-decay) (cosh(growth) - 1) and exp(-decay) sinh(growth), with the exponents joined so that nothing overflows
+        up, down, flat = np.exp(growth - decay), np.exp(-growth - decay), math.exp(-decay)
+        small = np.abs(growth) < 1
+        cosh_part = np.where(small, 2 * flat * np.sinh(np.where(small, growth, 0) / 2) ** 2, (up + down) / 2 - flat)
+        sinh_part = np.where(small, flat * np.sinh(np.where(small, growth, 0)), (up - down) / 2)
+        re += 2 * math.cos(angle) * cosh_part
+        im -= 2 * math.sin(angle) * sinh_part
+        size += 2 * (cosh_part + np.abs(sinh_part)) * (1 + np.abs(growth) + decay)
+    return _log_one_plus(_complex(re, im) / total, size / total)
 
 
 def theta_left_out(s: Any, count: Any, v: Any) -> Any:
@@ -130,7 +147,15 @@ def theta_left_out(s: Any, count: Any, v: Any) -> Any:
 
 def log_cf_direct(s: float, centre: float, v: Floats) -> tuple[Complexes, Floats]:
     """log E exp(i v X) for the same X with s < POISSON_FROM, and a bound on the relative error of E exp(i v X)."""
-    return _log_one_plus(*_direct_change(s, centre, v))
+    offsets, p = direct_weights(s, centre)
+    re, im, size = np.zeros_like(v), np.zeros_like(v), np.zeros_like(v)
+    for d, weight in zip(offsets, p, strict=True):
+        half = np.sin(0.5 * d * v)
+        cosine_part, sine_part = 2 * half * half, np.sin(d * v)
+        re -= weight * cosine_part
+        im += weight * sine_part
+        size += weight * (cosine_part + np.abs(d * v)) * (1 + abs(d) * (abs(d) + 1) / (2 * s) * 0.25)
+    return _log_one_plus(_complex(re, im), size)
 
 
 def log_cf_of_atoms(steps: Ints, weights: Floats, v: Floats, phase_error: float) -> tuple[Complexes, Floats]:
@@ -181,44 +206,6 @@ def log1p_complex(x: Complexes) -> Complexes:
     """log(1 + x) without cancellation, for |x| < 1/2 (elsewhere use log)."""
     re, im = x.real, x.imag
     return _complex(0.5 * np.log1p(np.maximum(re * (2 + re) + im * im, -0.9999999999999999)), np.arctan2(im, 1 + re))
-
-
-def _poisson_change(s: float, centre: float, v: Floats) -> tuple[Complexes, Floats]:
-    """theta(centre + i s v) / theta(centre) - 1, and the sum of the absolute values that entered it."""
-    largest = float(np.max(np.abs(v), initial=0.0))
-    total = 1.0
-    re = np.zeros_like(v)
-    im = np.zeros_like(v)
-    size = np.zeros_like(v)
-    for n in range(1, max(poisson_terms(s, largest), 1) + 1):
-        decay = TWO_PI_SQUARED * s * n * n
-        angle = 2 * math.pi * n * centre
-        growth = 2 * math.pi * n * s * v
-        total += 2 * math.exp(-decay) * math.cos(angle)
-        # exp(-decay) (cosh(growth) - 1) and exp(-decay) sinh(growth), with the exponents joined so that nothing overflows
-        up, down, flat = np.exp(growth - decay), np.exp(-growth - decay), math.exp(-decay)
-        small = np.abs(growth) < 1
-        cosh_part = np.where(small, 2 * flat * np.sinh(np.where(small, growth, 0) / 2) ** 2, (up + down) / 2 - flat)
-        sinh_part = np.where(small, flat * np.sinh(np.where(small, growth, 0)), (up - down) / 2)
-        re += 2 * math.cos(angle) * cosh_part
-        im -= 2 * math.sin(angle) * sinh_part
-        size += 2 * (cosh_part + np.abs(sinh_part)) * (1 + np.abs(growth) + decay)
-    return _complex(re, im) / total, size / total
-
-
-def _direct_change(s: float, centre: float, v: Floats) -> tuple[Complexes, Floats]:
-    """E exp(i v X) - 1 summed term by term, and the sum of the absolute values that entered it."""
-    offsets, p = direct_weights(s, centre)
-    re = np.zeros_like(v)
-    im = np.zeros_like(v)
-    size = np.zeros_like(v)
-    for d, weight in zip(offsets, p, strict=True):
-        half = np.sin(0.5 * d * v)
-        cosine_part, sine_part = 2 * half * half, np.sin(d * v)
-        re -= weight * cosine_part
-        im += weight * sine_part
-        size += weight * (cosine_part + np.abs(d * v)) * (1 + abs(d) * (abs(d) + 1) / (2 * s) * 0.25)
-    return _complex(re, im), size
 
 
 def _complex(re: Floats, im: Floats) -> Complexes:

@@ -179,15 +179,12 @@ class BallContour:
         plan = self.plan
         sine, cosine = arb.sin_cos_pi_fmpq(fmpq(2 * k, plan.nodes))
         q = acb(cosine, -sine) * self._shrink
-        if plan.payoff is Payoff.TAIL:
-            base = 1 / (1 - q)
-            first, second = base, base * q
-        elif plan.payoff is Payoff.DELTA:
-            base = 1 / ((1 - q) * (1 - q * self._shrink_one))
-            first, second = base, base * q
-        else:
+        if plan.payoff is Payoff.COMPLEMENT:
             base = 1 / ((1 - 1 / q) * (1 - q * self._shrink_one))
             first, second = base / q, base
+        else:
+            base = 1 / (1 - q if plan.payoff is Payoff.TAIL else (1 - q) * (1 - q * self._shrink_one))
+            first, second = base, base * q
         return first.real, first.imag, second.real, second.imag
 
 

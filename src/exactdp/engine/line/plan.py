@@ -264,15 +264,8 @@ class _Planner:
             if is_last:
                 raise
             return None
-        return LinePlan(
-            view,
-            self._where.payoff,
-            self._smoothing,
-            kept,
-            bands.log_dropped,
-            self._log_dropped_density(bands, period),
-            last,
-        )
+        density = self._log_dropped_density(bands, period)
+        return LinePlan(view, self._where.payoff, self._smoothing, kept, bands.log_dropped, density, last)
 
     def _last_node(self, period: float) -> int:
         """Where the Gaussian factor alone has done the work."""
