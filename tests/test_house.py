@@ -92,31 +92,13 @@ def test_at_the_root_are_the_ground_floor_and_facades_only() -> None:
 
 def test_no_two_classes_have_one_name() -> None:
     names = Counter(n.name for tree in TREES.values() for n in ast.walk(tree) if isinstance(n, ast.ClassDef))
-    assert not {name for name, count in names.items() if count > 1} - STILL_SHARED
-
-
-STILL_SHARED = {
-    *("Claim", "Comparison", "DeltaCurve", "Design", "EpsilonRow", "LevelNoise", "QueryNoise", "TradeOff", "Values"),
-    *("_Answer", "_GaussianLoss", "_Proof", "_Task", "_Terms", "_TiltedGaussian"),
-}
-"""To vanish with the rooms that are being rewritten."""
-
-
-LONG = {
-    "src/exactdp/interop/json_objects.py",
-    "tests/accounting/test_any_composition.py",
-    "tests/apps/test_studio_api.py",
-    "tests/apps/test_studio_browser.py",
-    "tests/guarantees/test_guarantees.py",
-    "tests/interop/test_exchange.py",
-}
-"""To be divided with the rooms that are being rewritten."""
+    assert not {name for name, count in names.items() if count > 1}
 
 
 @pytest.mark.parametrize(("folder", "most"), [("src", 420), ("tests", 520), ("benchmarks", 420)])
 def test_no_file_is_long(folder: str, most: int) -> None:
     lines = {p.relative_to(ROOT).as_posix(): len(p.read_text().splitlines()) for p in (ROOT / folder).rglob("*.py")}
-    assert not {path: count for path, count in lines.items() if count > most and path not in LONG}
+    assert not {path: count for path, count in lines.items() if count > most}
 
 
 def test_public_names() -> None:

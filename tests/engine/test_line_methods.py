@@ -321,7 +321,9 @@ def _with_errors(kind: str, size: float) -> tuple[Enumeration, Enumeration]:
         "missing": replace(first, weights=first.weights * (1 - size), missing=first.missing + size),
         "absolute": replace(first, weights=first.weights + size / len(first.weights), absolute=first.absolute + size),
     }[kind]
-    return Enumeration(total, rung.payoff, rung.tilt, first, second), Enumeration(total, rung.payoff, rung.tilt, wrong, second)
+    return Enumeration(total, rung.payoff, rung.tilt, first, second), Enumeration(
+        total, rung.payoff, rung.tilt, wrong, second
+    )
 
 
 @pytest.mark.parametrize("kind", ["values", "probabilities", "missing", "absolute"])

@@ -79,10 +79,10 @@ class OnLattice(BothDirections):
 def answers_for(mechanisms: Mapping[Mechanism, int], effort: Effort) -> BothDirections:
     """The planner's first decision: the sieve for discrete Gaussians whose lattice is not too fine, other methods otherwise."""
     total = TotalLoss(tuple(Part(m.loss(), n) for m, n in mechanisms.items()))
-    groups = [Group(m.sigma2, m.sensitivity, n) for m, n in mechanisms.items() if isinstance(m, DiscreteGaussian)]
-    if len(groups) < len(mechanisms):
+    gaussians = {m: n for m, n in mechanisms.items() if isinstance(m, DiscreteGaussian)}
+    if len(gaussians) < len(mechanisms):
         return BothDirections(total, effort)
-    lattice = Lattice(tuple(groups))
+    lattice = Lattice(Group.of_each(gaussians))
     return (OnLattice if sieve_suits(lattice) else BothDirections)(total, effort, lattice)
 
 

@@ -213,7 +213,7 @@ def _written(value: arb, digits: int) -> tuple[Decimal, Decimal]:
 
 def lattice_of(composition: Composition) -> Lattice:
     """The lattice of a composition's loss, refused where its step is too small for any sum on it to be planned."""
-    lattice = Lattice(tuple(Group(m.sigma2, m.sensitivity, n) for m, n in composition.discrete_gaussians.items()))
+    lattice = Lattice(Group.of_each(composition.discrete_gaussians))
     if lattice.step < _SMALLEST_STEP:
         raise LatticeTooFineError(
             "The losses of this composition have no common step above 1e-100. Round the noise to fewer digits."

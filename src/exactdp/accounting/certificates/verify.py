@@ -15,7 +15,7 @@ from exactdp.accounting.certificates.routes import QUANTITY, EngineRoute, Publis
 from exactdp.engine.published import plan as reference
 from exactdp.errors import ExactDPError
 from exactdp.notebooks import repr_html
-from exactdp.numbers import LARGEST_EPSILON, shown
+from exactdp.numbers import LARGEST_EPSILON, one_line, shown
 
 REFERENCE_COST = 2e6
 """Up to this estimate `verify` also runs the published method (about four seconds; long numbers are charged for)."""
@@ -69,7 +69,7 @@ def verify(certificate: Certificate | str | os.PathLike[str]) -> Verification:
             passed, note = check(record)
         except (ExactDPError, ArithmeticError) as error:
             passed, note = False, f"this could not be recomputed: {error}"
-        checks.append(Check(name, passed, " ".join(note.split()), time.perf_counter() - started))
+        checks.append(Check(name, passed, one_line(note), time.perf_counter() - started))
         if passed is False:
             return Verification(False, f"Does not hold: {record.claim}: {checks[-1].note}", tuple(checks))
     notes = "; ".join(c.note for c in checks if c.name in ("another tilt", "published method"))

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException as AnyHTTPError
 
 from exactdp.apps.studio.schema.answers import Place, Problem
 from exactdp.apps.studio.server.worker_pool import WorkError
-from exactdp.numbers import shown
+from exactdp.numbers import one_line, shown
 
 _Result = TypeVar("_Result")
 DEFECT = "The studio failed at this, which is a defect of exactdp. Please report what you asked for."
@@ -74,15 +74,10 @@ class Events(Response):
                 async for event in events:
                     await line(event)
         except WorkError as error:
-            await line({"event": "error", "error": printable(str(error))})
+            await line({"event": "error", "error": one_line(str(error))})
         except OSError:
             return
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-def printable(sentence: str) -> str:
-    """One line of printable characters, whatever was typed."""
-    return "".join(c if c.isprintable() else "?" for c in " ".join(sentence.split()))
 
 
 def json_reply(content: bytes | Mapping[str, Any], status: int = 200) -> Response:
@@ -103,7 +98,7 @@ def add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(WorkError)
     async def _work(request: Request, error: WorkError) -> Response:
-        problem: Problem = {"error": printable(str(error))}
+        problem: Problem = {"error": one_line(str(error))}
         if error.where:
             problem["where"] = error.where
         response = json_reply(problem, error.status)
@@ -115,7 +110,7 @@ def add_errors(app: FastAPI) -> None:
     async def _invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         where = [place for place in first["loc"] if place != "body"]
-        problem: Problem = {"error": printable(_sentence(first, where)), "where": _place(where, error.body)}
+        problem: Problem = {"error": one_line(_sentence(first, where)), "where": _place(where, error.body)}
         return json_reply(problem, 422)
 
     @app.exception_handler(AnyHTTPError)
@@ -124,7 +119,7 @@ def add_errors(app: FastAPI) -> None:
         detail = (
             str(error.detail) if isinstance(error, HTTPException) else texts.get(error.status_code, str(error.detail))
         )
-        return json_reply({"error": printable(detail)}, error.status_code)
+        return json_reply({"error": one_line(detail)}, error.status_code)
 
     @app.exception_handler(Exception)
     async def _defect(request: Request, error: Exception) -> Response:
