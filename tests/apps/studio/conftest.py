@@ -1,13 +1,32 @@
-"""Two servers for all tests of the studio: one of the usual patience, one of little."""
+"""Servers and a browser for the tests of the studio. What needs Playwright is imported where the tests can run."""
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from exactdp.apps.studio.limits import WorkLimits
 from studio_server import Studio
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+    from studio_page import Visit
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +55,51 @@ def hasty() -> Iterator[Studio]:
     )
     yield one
     one.close()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A studio of its own on a free port."""
+    command = [
+        sys.executable,
+        "-c",
+        "from exactdp.apps.cli import main; main()",
+        "studio",
+        "--port",
+        "0",
+        "--no-browser",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ}) as server:
+        try:
+            assert server.stdout is not None
+            found = re.search(r"http://\S+:\d+/", server.stdout.readline())
+            assert found is not None
+            yield found[0]
+        finally:
+            server.terminate()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+    from studio_page import CHROMIUM
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def visit(browser: Browser, address: str) -> Iterator[Visit]:
+    from studio_page import Visit
+
+    visiting = Visit(browser, address)
+    yield visiting
+    visiting.context.close()
+    assert visiting.problems == []
+
+
+@pytest.fixture
+def page(visit: Visit) -> Page:
+    return visit.open()
