@@ -9,24 +9,13 @@ from typing import TYPE_CHECKING, Any
 from exactdp.apps.figures.style import figure_class
 from exactdp.apps.report.content import ALPHA, LEAST_ALPHA, Content
 from exactdp.apps.report.markup import Markup
-from exactdp.apps.report.svg import inline
+from exactdp.apps.report.svg import EXACT, GAUSSIAN, GRID, INK, SIMPLE, SOFT, ZCDP, inline
 from exactdp.numbers import log_rational
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_HUES = {
-    "exact": "#0b5cad",
-    "zcdp": "#b4470e",
-    "simple": "#7a5c00",
-    "gaussian": "#3f454d",
-    "ink": "#1b1f24",
-    "soft": "#57606b",
-    "grid": "#dfe3e8",
-}
-EXACT, ZCDP, SIMPLE, GAUSSIAN, INK, SOFT, GRID = _HUES.values()
-COLOURS = {hue: f"var(--{name})" for name, hue in _HUES.items()}
 MOST_LEVELS = 24
 """Levels beyond which a chart by level would be unreadable; the tables have them all."""
 
@@ -51,7 +40,8 @@ def profile_chart(content: Content) -> Markup:
     axes.plot(curves.epsilons[::5], [x / log10 for x in curves.gaussian_log_delta[::5]], **_SERIES["gaussian"])
     least = log_rational(min(row.delta for row in content.summary.epsilons)) / log10
     axes.set(xlim=(0, curves.epsilons[-1]), ylim=(least, 0), xlabel="epsilon", ylabel="delta")
-    ticks = _whole_ticks(least)
+    lowest, step = math.floor(least) if least > -1 else math.ceil(least), max(1, math.ceil(-least / 6))
+    ticks = range(0, lowest - 1, -step)  # six or so
     axes.set_yticks(ticks, [_power(t) for t in ticks])
     stated, at = float(content.stated), log_rational(content.headline.delta) / log10
     _cross(axes, stated, at, (0.0, least))
@@ -63,7 +53,6 @@ def profile_chart(content: Content) -> Markup:
         f"Four falling curves on a logarithmic scale. At delta = {float(content.headline.delta):g} the exact curve is at "
         f"epsilon = {stated:.4f}, zCDP at {content.headline.zcdp_optimal:.4f} by the optimal and at "
         f"{content.headline.zcdp_simple:.4f} by the simple conversion. The table of guarantees has the numbers.",
-        COLOURS,
     )
 
 
@@ -90,40 +79,33 @@ def tradeoff_chart(content: Content) -> Markup:
         "Trade-off curve of the best test",
         f"With 5% false alarms the best test misses the record in at least {missed:.4f} of all cases by the exact curve and in "
         f"{1 - content.zcdp_power:.4f} by zCDP; without any information it would miss 0.95.",
-        COLOURS,
     )
 
 
 def noise_chart(content: Content) -> Markup | None:
     """Standard errors by level, one dot for each query; none where there are too many levels."""
-    levels = content.noise
-    if len(levels) > MOST_LEVELS:
+    if len(content.noise) > MOST_LEVELS:
         return None
-    figure, axes = _figure(8.6, 0.8 + 0.31 * len(levels))
+    figure, axes = _figure(8.6, 0.8 + 0.31 * len(content.noise))
     from matplotlib.ticker import LogLocator
 
-    for place, level in enumerate(levels):
-        errors = [q.standard_error for q in level.queries]
-        axes.plot([min(errors), max(errors)], [place, place], color=EXACT, lw=1.2, alpha=0.55)
-        errors = sorted(set(errors))
+    by_level = {level.level: sorted({q.standard_error for q in level.queries}) for level in content.noise}
+    for place, errors in enumerate(by_level.values()):
+        axes.plot([errors[0], errors[-1]], [place, place], color=EXACT, lw=1.2, alpha=0.55)
         axes.plot(errors, [place] * len(errors), color=EXACT, ms=5, mew=1.3, **_RING)
-    _level_axis(axes, [level.level for level in levels])
-    errors = [q.standard_error for level in levels for q in level.queries if q.standard_error > 0]
+    _level_axis(axes, [*by_level])
+    errors = [error for errors in by_level.values() for error in errors if error > 0]
     if errors and max(errors) > 8 * min(errors):
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.xaxis.set_major_formatter(_plain)
+        axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter("")
     else:
         axes.set_xlim(0, 1.1 * max(errors, default=1.0))
     axes.set_xlabel("Standard error of one count")
     _finish(figure, axes, legend=False)
-    spans = "; ".join(
-        f"{level.level}: {min(q.standard_error for q in level.queries):.3g} to "
-        f"{max(q.standard_error for q in level.queries):.3g}"
-        for level in levels
-    )
-    return inline(figure, "chart-noise", "Standard error of one count, by level", f"{spans}.", COLOURS, "chart broad")
+    spans = "; ".join(f"{level}: {errors[0]:.3g} to {errors[-1]:.3g}" for level, errors in by_level.items())
+    return inline(figure, "chart-noise", "Standard error of one count, by level", f"{spans}.", "chart broad")
 
 
 def savings_chart(content: Content) -> Markup | None:
@@ -144,7 +126,7 @@ def savings_chart(content: Content) -> Markup | None:
     _finish(figure, axes)
     spans = "; ".join(f"{r.level}: {a:.2f} and {b:.2f}" for r, a, b in zip(rows, simple, best, strict=True))
     title = "Noise variance that each level could save, in percent"
-    return inline(figure, "chart-savings", title, f"Against zCDP simple and optimal: {spans}.", COLOURS, "chart broad")
+    return inline(figure, "chart-savings", title, f"Against zCDP simple and optimal: {spans}.", "chart broad")
 
 
 def need_matplotlib() -> type[Figure]:
@@ -188,16 +170,6 @@ def _level_axis(axes: Axes, names: Sequence[str]) -> None:
         label.set_parse_math(False)
 
 
-def _whole_ticks(least: float) -> list[int]:
-    """Powers of ten from 0 down, at most six or so."""
-    step = max(1, math.ceil(-least / 6))
-    return list(range(0, math.floor(least) - 1, -step)) if least > -1 else list(range(0, math.ceil(least) - 1, -step))
-
-
 def _power(exponent: int) -> str:
     """A power of ten as a tick label."""
     return f"10{str(exponent).translate(_SUPERSCRIPTS)}" if exponent else "1"
-
-
-def _plain(value: float, _: float) -> str:
-    return f"{value:g}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import platform
-from dataclasses import dataclass
 
 import flint
 import numpy
@@ -13,59 +12,51 @@ import scipy
 import exactdp
 from exactdp.apps.report.certificates import Claim
 from exactdp.apps.report.content import Content
-from exactdp.apps.report.layout import Column, Section, facts, note, paragraph, table
-from exactdp.apps.report.markup import Child, Markup, tag, text
+from exactdp.apps.report.markup import Child, Markup, Section, columns, facts, note, paragraph, table, tag, text
 from exactdp.apps.report.numerals import UP, data, exact, relative_width, significant, whole
-from exactdp.apps.report.plain_words import EPSILON, equation, stated_epsilon, words
+from exactdp.apps.report.plain_words import EPSILON, equation, words
 from exactdp.apps.report.sections import pair_text
 
 _ENGINE, _ANY = "engine.md", "any-composition.md"
-
-
-@dataclass(frozen=True)
-class _Theorem:
-    """The theorem or theorems that a method rests on, and the page of docs/theory where they stand."""
-
-    name: str
-    page: str
-
-
 _THEOREMS = {
-    "sieve on the lattice": _Theorem("Theorems 1 to 5 and 8", _ENGINE),
-    "direct enumeration": _Theorem("Theorem 13", _ANY),
-    "sum over coarse mechanisms": _Theorem("Theorem 14", _ANY),
-    "smoothed Fourier sum": _Theorem("Theorems 10 to 12", _ANY),
-    "Fourier sum on the line": _Theorem("Theorems 10 and 12", _ANY),
+    "sieve on the lattice": ("Theorems 1 to 5 and 8", _ENGINE),
+    "direct enumeration": ("Theorem 13", _ANY),
+    "sum over coarse mechanisms": ("Theorem 14", _ANY),
+    "smoothed Fourier sum": ("Theorems 10 to 12", _ANY),
+    "Fourier sum on the line": ("Theorems 10 and 12", _ANY),
+    "": ("the theorem named for the method", _ANY),
 }
-_OTHER_THEOREM = _Theorem("the theorem named for the method", _ANY)
+"""The theorem or theorems that a method rests on, and the page of docs/theory where they stand, by how the method begins."""
 
 
 def certified(content: Content) -> Section:
     """Method, theorem, assumptions and width of every kind of number."""
-    method = content.explanation.method
-    theorem = next((t for start, t in _THEOREMS.items() if method.startswith(start)), _OTHER_THEOREM)
+    name, page = next(t for start, t in _THEOREMS.items() if content.explanation.method.startswith(start))
+    of_curve = _cite("Theorems 6 and 9", _ENGINE)
+    if page != _ENGINE:
+        of_curve = text(_cite("Theorem 15", _ANY), "; ", _cite("Theorem 9", _ENGINE))
     digits = content.study.grids.digits
     arithmetic = "IEEE 754 doubles; libm and NumPy within 4 units in the last place; the code"
     pairs = f"ball arithmetic, {digits} digits; Arb encloses; the code" if digits else arithmetic
     rows: list[list[Child]] = [
-        [words("{epsilon} and {delta}"), _cite(theorem.name, theorem.page), pairs, _width(content, "epsilon")],
+        [words("{epsilon} and {delta}"), _cite(name, page), pairs, _width(content, "epsilon")],
         [
             "Worst over all pairs",
             _cite("section 9", _ENGINE),
             "every pair of directed paths was accounted for",
             "\u2013",
         ],
-        ["\u03b2, power, advantage, Bayes risk", _curve_theorem(theorem), arithmetic, _width(content, "beta")],
+        ["\u03b2, power, advantage, Bayes risk", of_curve, arithmetic, _width(content, "beta")],
         ["Savings", _cite("section 9", _ENGINE), text(arithmetic, "; grid of 0.01\u202f%"), "one grid step"],
         ["zCDP", _cite("Theorems 1 to 3", "conversions.md"), "the budget; rounded to the safe side", "\u2013"],
         ["Gaussian formula", "none: an estimate", "continuous noise, which this is not", "no bound"],
         ["Standard errors, margins", "none: computed in doubles", "accurate to more digits than are shown", "\u2013"],
         ["Certificates", _cite("Theorem C1", "certification.md"), "Arb encloses; the code", _digits(content)],
     ]
-    columns = [Column("Number", numeric=False)] + [
-        Column(name, numeric=False) for name in ("Guaranteed by", "Assumes", "Relative width at most")
-    ]
-    versions = ", ".join(f"{name} {version}" for name, version in _versions().items())
+    heads = columns("llll", "Number", "Guaranteed by", "Assumes", "Relative width at most")
+    libraries = {"python-flint": flint, "NumPy": numpy, "SciPy": scipy}
+    versions = ", ".join(f"{name} {library.__version__}" for name, library in libraries.items())
+    made_with = f" exactdp {exactdp.__version__}, Python {platform.python_version()}, {versions}."
     body = [
         paragraph(
             "Every certified number lies between a lower and an upper bound that are proved. The one shown is on the safe side, "
@@ -73,26 +64,20 @@ def certified(content: Content) -> Section:
             tag("code", "docs/theory"),
             " of the documentation of exactdp.",
         ),
-        table("What each number rests on", columns, rows, "wordy"),
+        table("What each number rests on", heads, rows, "wordy"),
         tag("h3", "The headline in detail"),
         paragraph(
             words(
                 "The account of {delta} at {stated} for the pair {pair}: what was summed, and everything that can be "
                 "wrong with it, relative to the sum.",
-                stated=equation(EPSILON, stated_epsilon(content)),
+                stated=equation(EPSILON, exact(content.stated)),
                 pair=pair_text(content.headline.worst_pair),
             )
         ),
         facts(content.explanation.items(), "facts compact"),
-        paragraph(tag("strong", "Made with"), " ", versions, "."),
+        paragraph(tag("strong", "Made with"), made_with),
     ]
     return Section("certified", "How each number was certified", text(body))
-
-
-def _curve_theorem(theorem: _Theorem) -> Markup:
-    if theorem.page == _ENGINE:
-        return _cite("Theorems 6 and 9", _ENGINE)
-    return text(_cite("Theorem 15", _ANY), "; ", _cite("Theorem 9", _ENGINE))
 
 
 def _cite(name: str, page: str) -> Markup:
@@ -110,19 +95,8 @@ def _digits(content: Content) -> Markup:
     return text("10", tag("sup", f"\u2212{min(made)}")) if made else text("\u2013")
 
 
-def _versions() -> dict[str, str]:
-    return {
-        "exactdp": exactdp.__version__,
-        "Python": platform.python_version(),
-        "python-flint": flint.__version__,
-        "NumPy": numpy.__version__,
-        "SciPy": scipy.__version__,
-    }
-
-
 def certificates(content: Content) -> Section:
     """The certificates with their downloads, the design itself, and the commands that check them."""
-    several = len(content.release.pairs) > 1
     body: list[Child] = [
         paragraph(
             "A certificate is a small file: the mechanisms of one pair as exact fractions, the claim, and how it was proved. ",
@@ -132,7 +106,7 @@ def certificates(content: Content) -> Section:
         ),
         [_claim(content, claim) for claim in content.claims],
     ]
-    if several:
+    if len(content.release.pairs) > 1:
         body.append(
             paragraph(
                 "A certificate covers one pair. That no other pair is worse rests on the bounds of all ",
@@ -162,10 +136,10 @@ def _claim(content: Content, claim: Claim) -> Markup:
     below = None
     if record.upper <= content.headline.delta:
         below = paragraph("This is at most ", exact(content.headline.delta), ", as the headline says for this pair.")
-    block = Markup(
-        f'<script type="application/json" id="json-{claim.pair[0]}-{claim.pair[1]}">{_inert(written)}</script>'
-    )
-    link = _download(written, "application/json", claim.file_name, f"Save {claim.file_name}")
+    # JSON that cannot end the element it stands in; it reads back as the same record
+    inert = Markup(written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+    block = tag("script", inert, type="application/json", id=f"json-{claim.pair[0]}-{claim.pair[1]}")
+    link = _download(written, "application/json", claim.file_name)
     return tag("article", head, facts(rows, "facts compact"), below, paragraph(link), block, cls="claim")
 
 
@@ -181,17 +155,12 @@ def _design(content: Content) -> Markup | None:
             tag("code", f"exactdp report {name}"),
             " makes the numbers of this report again.",
         ),
-        paragraph(_download(content.budget, "application/toml", name, f"Save {name}")),
+        paragraph(_download(content.budget, "application/toml", name)),
         cls="claim",
     )
 
 
-def _download(content: str, kind: str, name: str, label: str) -> Markup:
+def _download(content: str, kind: str, name: str) -> Markup:
     """A link that saves a text without any network: the file is the address."""
     encoded = base64.b64encode(content.encode()).decode()
-    return tag("a", label, href=f"data:{kind};base64,{encoded}", download=name, cls="download")
-
-
-def _inert(written: str) -> str:
-    """JSON that cannot end the element it stands in; it reads back as the same record."""
-    return written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    return tag("a", f"Save {name}", href=f"data:{kind};base64,{encoded}", download=name, cls="download")

@@ -23,7 +23,7 @@ _LONGEST_FRACTION, _LONGEST_DECIMAL = 7, 12
 _FEWEST_DIGITS = 3
 
 
-def decimals(value: Real, places: int, rounding: str) -> str:
+def decimals(value: Real, places: int, rounding: str = NEAREST) -> str:
     """With so many decimals, rounded in the given direction.
 
     >>> decimals(24.45651, 4, UP), decimals(24.45651, 4, DOWN), decimals(-0.5, 0, DOWN)
@@ -36,7 +36,7 @@ def decimals(value: Real, places: int, rounding: str) -> str:
     return f"{exact.quantize(Decimal(1).scaleb(-places), context=context):f}".replace("-", _MINUS)
 
 
-def fine(value: Real, places: int, rounding: str) -> Markup:
+def fine(value: Real, places: int, rounding: str = NEAREST) -> Markup:
     """With so many decimals, or with four significant digits where those would leave fewer than three.
 
     >>> fine(25.41928, 4, UP), fine(0.00012345, 4, UP)
@@ -99,7 +99,7 @@ def equals(value: Fraction) -> Markup:
     return short if short.startswith("\u2248") else text("=\u202f", short)
 
 
-def percent(share: Real, places: int, rounding: str) -> str:
+def percent(share: Real, places: int, rounding: str = NEAREST) -> str:
     """A share in percent."""
     return f"{decimals(as_decimal(share) * 100, places, rounding)}\u202f%"
 
@@ -123,10 +123,8 @@ def as_decimal(value: Real) -> Decimal:
 
 
 def _power(mantissa: str, exponent: int) -> Markup:
-    power = text("10", tag("sup", str(exponent).replace("-", _MINUS)))
-    if mantissa == "1":
-        return power
-    return text(mantissa.replace("-", _MINUS), "\u202f\u00d7\u202f", power)
+    before = None if mantissa == "1" else f"{mantissa.replace('-', _MINUS)}\u202f\u00d7\u202f"
+    return text(before, "10", tag("sup", str(exponent).replace("-", _MINUS)))
 
 
 def _endless(value: Decimal) -> str:

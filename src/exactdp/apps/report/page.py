@@ -7,7 +7,6 @@ from importlib import resources
 import exactdp
 from exactdp.apps.report.content import Content
 from exactdp.apps.report.evidence import certificates, certified
-from exactdp.apps.report.layout import Section
 from exactdp.apps.report.markup import Markup, tag, text
 from exactdp.apps.report.numerals import equals, whole
 from exactdp.apps.report.plain_words import headline_strip, plain_words
@@ -15,6 +14,8 @@ from exactdp.apps.report.sections import guarantee, noise, proxy, release_facts,
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """Nothing may be loaded and no script may run; styles stand in the page."""
+
+_LAST_WORDS = "The file holds everything it shows and asks nothing of any network; the same design gives the same file."
 
 
 def render(content: Content, charts: bool = True) -> str:
@@ -41,12 +42,15 @@ def render(content: Content, charts: bool = True) -> str:
         tag("title", title),
         Markup(f"<style>\n{stylesheet()}</style>"),
     )
+    numbered = list(enumerate(sections, start=1))
+    entries = [tag("li", tag("a", tag("span", n, cls="number"), s.title, href=f"#{s.key}")) for n, s in numbered]
+    contents = tag("nav", tag("p", "Contents", cls="nav-title"), tag("ol", entries), aria_label="Contents")
     body = tag(
         "body",
         tag("a", "Skip to the report", href="#words", cls="skip"),
         _masthead(content),
-        tag("div", _contents(sections), tag("main", _chapters(sections)), cls="frame"),
-        _footer(),
+        tag("div", contents, tag("main", [s.render(n) for n, s in numbered]), cls="frame"),
+        tag("footer", tag("p", f"Made by exactdp {exactdp.__version__}. {_LAST_WORDS}")),
     )
     return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
 
@@ -65,38 +69,6 @@ def _masthead(content: Content) -> Markup:
         text(whole(len(content.noise)), " levels" if len(content.noise) > 1 else " level"),
         content.date,
     ]
-    return tag(
-        "header",
-        tag(
-            "div",
-            tag("p", "Privacy accounting report", cls="eyebrow"),
-            tag("h1", release.title),
-            tag("ul", [tag("li", item) for item in line if item], cls="meta"),
-            headline_strip(content),
-            cls="inner",
-        ),
-        cls="masthead",
-    )
-
-
-def _contents(sections: list[Section]) -> Markup:
-    items = [
-        tag("li", tag("a", tag("span", number, cls="number"), s.title, href=f"#{s.key}"))
-        for number, s in enumerate(sections, start=1)
-    ]
-    return tag("nav", tag("p", "Contents", cls="nav-title"), tag("ol", items), aria_label="Contents")
-
-
-def _chapters(sections: list[Section]) -> Markup:
-    return text([section.render(number) for number, section in enumerate(sections, start=1)])
-
-
-def _footer() -> Markup:
-    return tag(
-        "footer",
-        tag(
-            "p",
-            f"Made by exactdp {exactdp.__version__}. The file holds everything it shows and asks nothing of any network; "
-            "the same design gives the same file.",
-        ),
-    )
+    titles = tag("p", "Privacy accounting report", cls="eyebrow"), tag("h1", release.title)
+    meta = tag("ul", [tag("li", item) for item in line if item], cls="meta")
+    return tag("header", tag("div", titles, meta, headline_strip(content), cls="inner"), cls="masthead")

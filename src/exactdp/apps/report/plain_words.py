@@ -5,13 +5,20 @@ from __future__ import annotations
 import math
 
 from exactdp.apps.report.content import Content
-from exactdp.apps.report.layout import Column, Section, note, paragraph, table
-from exactdp.apps.report.markup import Child, Markup, tag, text
+from exactdp.apps.report.markup import Child, Markup, Section, columns, note, paragraph, table, tag, text
 from exactdp.apps.report.numerals import DOWN, UP, data, exact, factor, fine, percent, significant
 from exactdp.census.savings import Saving
 from exactdp.census.summary import EpsilonRow
 
 EPSILON, DELTA = tag("i", "\u03b5"), tag("i", "\u03b4")
+_RISKS = {
+    "Advantage": "how far true and false alarms of any test lie apart",
+    "Power": "how often any test with {alpha} false alarms finds the record",
+    "Bayes risk": "how often an attacker with a prior of {prior} is wrong",
+    "Posterior": "what a prior of {prior} becomes after the best test with {alpha} false alarms says yes",
+    "Odds multiplier": "how much likelier an event is with the record than without, but for a probability of {given}",
+}
+"""The figures of the risk, and what they mean."""
 
 
 def words(template: str, **parts: Child) -> Markup:
@@ -40,7 +47,7 @@ def headline_strip(content: Content) -> Markup:
     cards = [
         _card(
             words("Exact {epsilon} at {given}", given=equation(DELTA, exact(row.delta))),
-            data(row.epsilon[1], stated_epsilon(content), "headline-epsilon"),
+            data(row.epsilon[1], exact(content.stated), "headline-epsilon"),
             words(
                 "zCDP states {optimal} (optimal) or {simple} (simple)",
                 optimal=data(row.zcdp_optimal, fine(row.zcdp_optimal, 4, UP), "headline-zcdp-optimal"),
@@ -64,11 +71,6 @@ def headline_strip(content: Content) -> Markup:
         ),
     ]
     return tag("div", cards, cls="strip", role="group", aria_label="The numbers that matter")
-
-
-def stated_epsilon(content: Content) -> Markup:
-    """The epsilon of the headline as it is quoted everywhere."""
-    return exact(content.stated)
 
 
 def plain_words(content: Content) -> Section:
@@ -108,36 +110,29 @@ def plain_words(content: Content) -> Section:
 
 
 def _promise(content: Content) -> Markup:
-    given = equation(DELTA, exact(content.headline.delta))
-    lead: list[Child] = [tag("strong", "What is promised."), " Replace one record by any other. "]
-    if content.stated <= 0:
-        return paragraph(
-            lead,
-            words(
-                "Whatever is read from the release afterwards, its probability changes by at most {given}. The exact "
-                "{epsilon} at this {delta} is not above zero, so no factor is needed. A smaller {delta} says more "
-                "about this release.",
-                given=given,
-            ),
-        )
-    return paragraph(
-        lead,
-        words(
-            "Whatever is read from the release afterwards becomes at most {power} times as likely, with {stated} (a "
-            "factor of {factor}), but for a probability of {given}. That factor is a limit for the most telling "
-            "output there is, not for a typical one; the power of the best test, below, says what can be done with "
-            "the release as a whole.",
-            power=tag("i", "e", tag("sup", "\u03b5")),
-            stated=equation(EPSILON, tag("b", stated_epsilon(content))),
-            factor=factor(content.risk.odds[1]),
-            given=given,
-        ),
+    promise = (
+        "Whatever is read from the release afterwards becomes at most {power} times as likely, with {stated} (a factor of "
+        "{factor}), but for a probability of {given}. That factor is a limit for the most telling output there is, not for "
+        "a typical one; the power of the best test, below, says what can be done with the release as a whole."
     )
+    if content.stated <= 0:
+        promise = (
+            "Whatever is read from the release afterwards, its probability changes by at most {given}. The exact {epsilon} "
+            "at this {delta} is not above zero, so no factor is needed. A smaller {delta} says more about this release."
+        )
+    told = words(
+        promise,
+        power=tag("i", "e", tag("sup", "\u03b5")),
+        stated=equation(EPSILON, tag("b", exact(content.stated))),
+        factor=factor(content.risk.odds[1]),
+        given=equation(DELTA, exact(content.headline.delta)),
+    )
+    return paragraph(tag("strong", "What is promised."), " Replace one record by any other. ", told)
 
 
 def gaussian_note(content: Content) -> Markup:
     """Whether the Gaussian formula errs on the unsafe side anywhere in the table."""
-    rows, alarms = content.summary.epsilons, content.alarms
+    alarms = content.alarms
     if not alarms:
         calm = words(
             "The formula for continuous noise of the same budget is not below the exact value at any {delta} of this "
@@ -150,7 +145,7 @@ def gaussian_note(content: Content) -> Markup:
         "below the exact {epsilon}, by up to a share of {share} of it (at {worst}). It is an estimate, not a bound: "
         "do not quote it as a guarantee.",
         count=len(alarms),
-        all=len(rows),
+        all=len(content.summary.epsilons),
         share=significant(_shortfall(worst), 2, UP),
         worst=equation(DELTA, exact(worst.delta)),
     )
@@ -166,42 +161,18 @@ def _shortfall(row: EpsilonRow) -> float:
 def _risk_table(content: Content) -> Markup:
     """Every figure of the risk on its safe side, with what it means."""
     risk = content.risk
-    alpha, prior, delta = percent(risk.alpha, 0, UP), exact(risk.prior), exact(risk.delta)
-    figures: list[tuple[str, str, float, str, Child]] = [
-        ("Advantage", "at most", risk.advantage[1], UP, "how far true and false alarms of any test lie apart"),
-        ("Power", "at most", risk.power[1], UP, f"how often any test with {alpha} false alarms finds the record"),
-        (
-            "Bayes risk",
-            "at least",
-            risk.bayes_risk[0],
-            DOWN,
-            text("how often an attacker with a prior of ", prior, " is wrong"),
-        ),
-        (
-            "Posterior",
-            "at most",
-            risk.posterior[1],
-            UP,
-            text("what a prior of ", prior, f" becomes after the best test with {alpha} false alarms says yes"),
-        ),
-        (
-            "Odds multiplier",
-            "at most",
-            risk.odds[1],
-            UP,
-            text("how much likelier an event is with the record than without, but for a probability of ", delta),
-        ),
-    ]
-    rows = [
-        [name, text(tag("span", side, cls="aside"), data(value, shown, f"risk-{name}")), meaning]
-        for name, side, value, rounding, meaning in figures
-        for shown in [factor(value) if name == "Odds multiplier" else significant(value, 4, rounding)]
-    ]
-    columns = [Column("Figure", numeric=False), Column("Value"), Column("Meaning", numeric=False)]
-    return table("The same guarantee as risk, over all pairs", columns, rows, "risks")
+    values = risk.advantage[1], risk.power[1], risk.bayes_risk[0], risk.posterior[1], risk.odds[1]
+    rows: list[list[Child]] = []
+    for (name, meaning), value in zip(_RISKS.items(), values, strict=True):
+        side, rounding = ("at least", DOWN) if name == "Bayes risk" else ("at most", UP)
+        shown = factor(value) if name == "Odds multiplier" else significant(value, 4, rounding)
+        figure = text(tag("span", side, cls="aside"), data(value, shown, f"risk-{name}"))
+        given = {"alpha": percent(risk.alpha, 0, UP), "prior": exact(risk.prior), "given": exact(risk.delta)}
+        rows.append([name, figure, words(meaning, **given)])
+    heads = columns("lrl", "Figure", "Value", "Meaning")
+    return table("The same guarantee as risk, over all pairs", heads, rows, "risks")
 
 
 def _card(label: Child, value: Child, below: Child) -> Markup:
-    return tag(
-        "div", tag("p", label, cls="label"), tag("p", value, cls="value"), tag("p", below, cls="below"), cls="card"
-    )
+    lines = {"label": label, "value": value, "below": below}
+    return tag("div", [tag("p", line, cls=cls) for cls, line in lines.items()], cls="card")

@@ -6,24 +6,10 @@ import math
 from fractions import Fraction
 
 from exactdp.apps.report.charts import noise_chart, profile_chart, savings_chart, tradeoff_chart
-from exactdp.apps.report.content import Content
-from exactdp.apps.report.layout import Column, Section, facts, figure, grouped_table, paragraph, share_bar, table
-from exactdp.apps.report.markup import Child, Markup, tag, text
-from exactdp.apps.report.numerals import (
-    DOWN,
-    NEAREST,
-    UP,
-    as_decimal,
-    data,
-    decimals,
-    equals,
-    exact,
-    fine,
-    percent,
-    significant,
-    whole,
-)
-from exactdp.apps.report.plain_words import DELTA, EPSILON, equation, saved, words
+from exactdp.apps.report.content import Content, QueryNoise
+from exactdp.apps.report.markup import Child, Markup, Section, columns, facts, figure, paragraph, table, tag, text
+from exactdp.apps.report.numerals import DOWN, UP, data, decimals, equals, exact, fine, percent, significant, whole
+from exactdp.apps.report.plain_words import DELTA, equation, saved, words
 from exactdp.census.summary import EpsilonRow
 from exactdp.numbers import shown
 
@@ -33,21 +19,13 @@ MOST_PATHS = 200
 
 def guarantee(content: Content, charts: bool) -> Section:
     """epsilon at every delta beside the others, the curves, the worst pair, the best test."""
-    columns = [
-        Column(DELTA),
-        Column(words("Exact {epsilon}, at most")),
-        Column("zCDP, optimal"),
-        Column("zCDP, simple"),
-        Column("Gaussian formula"),
-        Column("The formula is", numeric=False),
-        Column("Worst pair", numeric=False),
-    ]
-    caption = text(
-        EPSILON, " over all pairs of directed paths. Exact and zCDP are rounded up; the formula is not a bound."
+    numbers = DELTA, words("Exact {epsilon}, at most"), "zCDP, optimal", "zCDP, simple", "Gaussian formula"
+    heads = columns("rrrrrll", *numbers, "The formula is", "Worst pair")
+    caption = words(
+        "{epsilon} over all pairs of directed paths. Exact and zCDP are rounded up; the formula is not a bound."
     )
-    body: list[Child] = [
-        table(caption, columns, [_epsilon_row(content, row) for row in content.summary.epsilons], "wide")
-    ]
+    rows = [_epsilon_row(content, row) for row in content.summary.epsilons]
+    body: list[Child] = [table(caption, heads, rows, "wide")]
     if charts:
         pair = [
             figure(
@@ -80,7 +58,7 @@ def _epsilon_row(content: Content, row: EpsilonRow) -> list[Child]:
         data(row.epsilon[1], fine(row.epsilon[1], 8, UP), f"epsilon-{row.delta}"),
         data(row.zcdp_optimal, fine(row.zcdp_optimal, 4, UP)),
         data(row.zcdp_simple, fine(row.zcdp_simple, 4, UP)),
-        data(row.gaussian, fine(row.gaussian, 8, NEAREST)),
+        data(row.gaussian, fine(row.gaussian, 8)),
         verdict,
         pair_text(row.worst_pair) if row.tied == 1 else text(f"{row.tied} tied, such as ", pair_text(row.worst_pair)),
     ]
@@ -130,66 +108,50 @@ def _bypassed(levels: tuple[str, ...]) -> str:
 def _power_table(content: Content) -> Markup | None:
     if not content.summary.powers:
         return None
-    columns = [
-        Column("False alarms (\u03b1)"),
-        Column("Missed (\u03b2), at least"),
-        Column("Power, at most"),
-        Column("Power that zCDP would allow"),
-    ]
+    power = "Power, at most", "Power that zCDP would allow"
+    heads = columns("rrrr", "False alarms (\u03b1)", "Missed (\u03b2), at least", *power)
     rows = [
         [
             exact(row.alpha),
             data(row.beta[0], fine(row.beta[0], 8, DOWN), f"beta-{row.alpha}"),
-            decimals(1 - as_decimal(row.beta[0]), 6, UP),
-            decimals(1 - as_decimal(row.zcdp_beta), 6, UP),
+            decimals(1 - Fraction(row.beta[0]), 6, UP),
+            decimals(1 - Fraction(row.zcdp_beta), 6, UP),
         ]
         for row in content.summary.powers
     ]
-    return table("The best test of which of two records was there, over all pairs", columns, rows, "slim")
+    return table("The best test of which of two records was there, over all pairs", heads, rows, "slim")
 
 
 def release_facts(content: Content) -> Section:
     """What was released: levels, budgets, paths."""
     release = content.release
     queries = sum(len(level.queries) for level in content.noise)
+    paths, pairs = len(release.allocations), len(release.pairs)
+    hence = text(data(paths, whole(paths), "paths"), ", hence ", data(pairs, whole(pairs), "pairs"))
     rows: list[tuple[Child, Child]] = [
         ("Release", release.name),
         ("Source", release.source),
         ("Levels and queries", f"{whole(len(content.noise))} levels, {whole(queries)} budgets"),
         ("Total budget", _total(release.rho)),
-        (
-            "Directed paths",
-            text(
-                data(len(release.allocations), whole(len(release.allocations)), "paths"),
-                ", hence ",
-                data(len(release.pairs), whole(len(release.pairs)), "pairs"),
-                " pairs" if len(release.pairs) > 1 else " pair",
-            ),
-        ),
+        ("Directed paths", text(hence, " pairs" if pairs > 1 else " pair")),
         ("Noise", text("discrete Gaussian, \u03c3\u00b2\u202f=\u202f1/\u03c1 for a query of budget \u03c1")),
         ("Neighbours", "one record replaced by any other, possibly on another directed path"),
         ("Fingerprint", tag("code", release.fingerprint, cls="hash")),
     ]
-    columns = [
-        Column("Level", numeric=False),
-        Column("Queries"),
-        Column("Budget \u03c1"),
-        Column("Share of the budget"),
-    ]
+    heads = columns("lrrr", "Level", "Queries", "Budget \u03c1", "Share of the budget")
     levels = [
-        [
-            level.level,
-            whole(len(level.queries)),
-            data(level.rho, exact(level.rho)),
-            text(
-                share_bar(float(level.rho / release.rho)),
-                tag("span", percent(level.rho / release.rho, 2, NEAREST), cls="share"),
-            ),
-        ]
+        [level.level, whole(len(level.queries)), data(level.rho, exact(level.rho)), _share(level.rho / release.rho)]
         for level in content.noise
     ]
-    body = [facts(rows), table("The budget by level of the full path", columns, levels, "slim"), _paths(content)]
+    body = [facts(rows), table("The budget by level of the full path", heads, levels, "slim"), _paths(content)]
     return Section("release", "What was released", text(body))
+
+
+def _share(share: Fraction) -> Markup:
+    """A number, and a bar for the eye."""
+    width = f"width:{max(0.0, min(1.0, float(share))) * 100:.2f}%"
+    bar = tag("span", tag("span", style=width), cls="bar", aria_hidden="true")
+    return text(bar, tag("span", percent(share, 2), cls="share"))
 
 
 def _total(rho: Fraction) -> Markup:
@@ -221,29 +183,11 @@ def _paths(content: Content) -> Markup | None:
 
 def noise(content: Content, charts: bool) -> Section:
     """sigma2, standard error and margin of every query, by level."""
-    columns = [
-        Column("Query", numeric=False),
-        Column("Budget \u03c1"),
-        Column("\u03c3\u00b2"),
-        Column("Standard error"),
-        Column("95\u202f% margin"),
-    ]
-    groups = [
-        (
-            text(level.level, tag("span", "\u03c1\u202f", equals(level.rho), cls="aside")),
-            [
-                [
-                    _breakable(q.query),
-                    data(q.rho, exact(q.rho)),
-                    data(q.sigma2, significant(q.sigma2, 5)),
-                    data(q.standard_error, significant(q.standard_error, 4)),
-                    text("\u00b1\u202f", data(q.margin, whole(q.margin))),
-                ]
-                for q in level.queries
-            ],
-        )
+    heads = columns("lrrrr", "Query", "Budget \u03c1", "\u03c3\u00b2", "Standard error", "95\u202f% margin")
+    groups = {
+        text(level.level, tag("span", "\u03c1\u202f", equals(level.rho), cls="aside")): map(_noise_row, level.queries)
         for level in content.noise
-    ]
+    }
     chart = noise_chart(content) if charts else None
     body = [
         paragraph(
@@ -252,15 +196,21 @@ def noise(content: Content, charts: bool) -> Section:
             "5\u202f% of cases. Where a path bypasses levels, the level above has more budget and less noise than shown here."
         ),
         figure(chart, "Standard error of one count by level; each ring is one query or several with equal noise."),
-        grouped_table("Budget and noise of every query", columns, groups, "dense"),
+        table("Budget and noise of every query", heads, groups, "dense"),
     ]
     return Section("noise", "Noise and accuracy, by level", text(body))
 
 
-def _breakable(name: str) -> Markup:
-    """A name that may be broken after an underscore."""
-    first, *rest = name.split("_")
-    return text(first, [("_", tag("wbr"), part) for part in rest])
+def _noise_row(noise: QueryNoise) -> list[Child]:
+    """One query; its name may be broken after an underscore."""
+    first, *rest = noise.query.split("_")
+    return [
+        text(first, [("_", tag("wbr"), part) for part in rest]),
+        data(noise.rho, exact(noise.rho)),
+        data(noise.sigma2, significant(noise.sigma2, 5)),
+        data(noise.standard_error, significant(noise.standard_error, 4)),
+        text("\u00b1\u202f", data(noise.margin, whole(noise.margin))),
+    ]
 
 
 def savings(content: Content, charts: bool) -> Section:
@@ -271,7 +221,7 @@ def savings(content: Content, charts: bool) -> Section:
     levels = [
         [row.level, exact(row.rho), saved(row.saved_simple), saved(row.saved_optimal)] for row in content.summary.levels
     ]
-    against = [Column("against zCDP, simple"), Column("against zCDP, optimal")]
+    against = columns("rr", "against zCDP, simple", "against zCDP, optimal")
     chart = savings_chart(content) if charts else None
     body = [
         paragraph(
@@ -279,7 +229,7 @@ def savings(content: Content, charts: bool) -> Section:
             "for the full noise. It is certified over all pairs on a grid of 0.01\u202f%, and one step more is proved to be "
             "too much."
         ),
-        table("The whole release", [Column(DELTA), *against], overall, "slim"),
+        table("The whole release", [*columns("r", DELTA), *against], overall, "slim"),
         paragraph(
             words(
                 "Each level of the full path accounted for on its own, at {given}. These figures do not add up to the "
@@ -288,9 +238,7 @@ def savings(content: Content, charts: bool) -> Section:
             )
         ),
         figure(chart, "Noise variance that each level on its own could save."),
-        table(
-            "Each level on its own", [Column("Level", numeric=False), Column("Budget \u03c1"), *against], levels, "slim"
-        ),
+        table("Each level on its own", [*columns("lr", "Level", "Budget \u03c1"), *against], levels, "slim"),
     ]
     return Section("savings", "Noise that could be saved", text(body))
 
@@ -299,12 +247,8 @@ def proxy(content: Content) -> Section:
     """The full path with itself instead of all pairs, and how far it is off."""
     number = content.release.full_path
     pair = pair_text((number, number))
-    columns = [
-        Column(DELTA),
-        Column(text(EPSILON, " of ", pair)),
-        Column(text("Overall ", EPSILON)),
-        Column("Understated by at most"),
-    ]
+    compared = words("{epsilon} of {pair}", pair=pair), words("Overall {epsilon}")
+    heads = columns("rrrr", DELTA, *compared, "Understated by at most")
     rows = [
         [
             exact(row.delta),
@@ -315,22 +259,19 @@ def proxy(content: Content) -> Section:
         for row in content.summary.epsilons
     ]
     worst = max(_understated(row) for row in content.summary.epsilons)
+    lead = words(
+        "The full path paired with itself, {pair}, is quick to account for and can stand in for all pairs "
+        "while a design is tuned. Here it understates the overall {epsilon} by a share of at most {worst}. "
+        "The final statement should still come from all pairs, as above.",
+        pair=pair,
+        worst=tag("b", data(worst, significant(worst, 2, UP), "proxy-worst")),
+    )
     if len(content.release.pairs) == 1:
-        lead = paragraph(
+        lead = words(
             "This release has one directed path, so the proxy is the release itself; what is left is the width of the bounds."
         )
-    else:
-        lead = paragraph(
-            words(
-                "The full path paired with itself, {pair}, is quick to account for and can stand in for all pairs "
-                "while a design is tuned. Here it understates the overall {epsilon} by a share of at most {worst}. "
-                "The final statement should still come from all pairs, as above.",
-                pair=pair,
-                worst=tag("b", data(worst, significant(worst, 2, UP), "proxy-worst")),
-            )
-        )
     caption = "The proxy and the whole; the last column is relative"
-    return Section("proxy", "One pair as a proxy", text(lead, table(caption, columns, rows, "slim")))
+    return Section("proxy", "One pair as a proxy", text(paragraph(lead), table(caption, heads, rows, "slim")))
 
 
 def _understated(row: EpsilonRow) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
@@ -14,25 +13,30 @@ from exactdp.apps.report.markup import Markup, tag
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_HUES = {
+    "exact": "#0b5cad",
+    "zcdp": "#b4470e",
+    "simple": "#7a5c00",
+    "gaussian": "#3f454d",
+    "ink": "#1b1f24",
+    "soft": "#57606b",
+    "grid": "#dfe3e8",
+}
+EXACT, ZCDP, SIMPLE, GAUSSIAN, INK, SOFT, GRID = _HUES.values()
+_COLOURS = {hue: f"var(--{name})" for name, hue in _HUES.items()}
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _SIZE = re.compile(r"([0-9.]+)px")
 
 
-def inline(
-    figure: Figure, name: str, title: str, description: str, colours: Mapping[str, str], cls: str = "chart"
-) -> Markup:
-    """The figure as an `svg` element.
-
-    `colours` maps the colours that the figure was drawn with to CSS variables; `name` makes its ids unique in the page. The
-    same figure gives the same bytes.
-    """
+def inline(figure: Figure, name: str, title: str, description: str, cls: str = "chart") -> Markup:
+    """The figure as an `svg` element; `name` makes its ids unique in the page. The same figure gives the same bytes."""
     root = ElementTree.fromstring(_drawn(figure, name))
     _prune(root)
     for element in root.iter():
         element.tag = _local(element.tag)
         attributes = {_local(key): value for key, value in element.attrib.items()}
         element.attrib.clear()
-        element.attrib.update({k: _value(k, v, name, colours) for k, v in attributes.items()})
+        element.attrib.update({k: _value(k, v, name) for k, v in attributes.items()})
     labels = tag("title", title, id=f"{name}-title"), tag("desc", description, id=f"{name}-desc")
     drawing = Markup("".join(ElementTree.tostring(child, encoding="unicode") for child in root))
     names = f"{name}-title {name}-desc"
@@ -66,16 +70,16 @@ def _local(name: str) -> str:
     return name.rpartition("}")[2]
 
 
-def _value(key: str, value: str, name: str, colours: Mapping[str, str]) -> str:
+def _value(key: str, value: str, name: str) -> str:
     if key == "id":
         return f"{name}-{value}"
     if key == "href":
         return f"#{name}-{value.removeprefix('#')}"
     value = _REFERENCE.sub(rf"url(#{name}-\1)", value)
-    return _style(value, colours) if key == "style" else value
+    return _style(value) if key == "style" else value
 
 
-def _style(style: str, colours: Mapping[str, str]) -> str:
+def _style(style: str) -> str:
     """The declarations with the page's colours and, but for its size, the page's font."""
     result = []
     for declaration in style.split(";"):
@@ -83,5 +87,5 @@ def _style(style: str, colours: Mapping[str, str]) -> str:
         if key == "font":
             result += [f"font-size:{size}px" for size in _SIZE.findall(value)[:1]]
         elif value and key != "font-family":
-            result.append(f"{key}:{colours.get(value.lower(), value)}")
+            result.append(f"{key}:{_COLOURS.get(value.lower(), value)}")
     return ";".join(result)
