@@ -120,6 +120,11 @@ def _row(obj: object, names: Iterable[str]) -> list[object]:
     return [getattr(obj, name) for name in names]
 
 
+def _one_row(title: str, *names: str) -> Callable[[Any], Table]:
+    """How a result is shown by these of its attributes."""
+    return lambda result: Table(title, names, [_row(result, names)])
+
+
 def _bounds_table(bounds: Bounds) -> Table:
     lower, upper = (end.ravel().tolist() if isinstance(end, np.ndarray) else [end] for end in bounds)
     return Table("Certified bounds", ("lower", "upper"), list(zip(lower, upper, strict=True)))
@@ -155,14 +160,6 @@ def _cross_check_table(check: CrossCheck) -> Table:
     )
 
 
-def _opinion_table(opinion: Opinion) -> Table:
-    return Table("One method's answer", _OPINION, [_row(opinion, _OPINION)])
-
-
-def _explanation_table(explanation: Explanation) -> Table:
-    return Table(f"delta({_brief(explanation.epsilon)})", ("item", "value"), explanation.items())
-
-
 def _risk_table(risk: Risk) -> Table:
     intervals = (risk.advantage, risk.power, risk.bayes_risk, risk.posterior, risk.odds)
     rows = [(name, *ends, says) for (name, _, says), ends in zip(risk.rows(), intervals, strict=True)]
@@ -174,19 +171,10 @@ def _calibration_table(calibration: Calibration) -> Table:
     return Table("Least noise, proved", ("factor", "step", "composition"), [row])
 
 
-def _mu_table(mu: GaussianDP) -> Table:
-    return Table("Gaussian DP, proved", ("mu at least", "mu at most"), [(mu.lower, mu.upper)])
-
-
 def _budget_table(budget: Release | Allocation) -> Table:
     title = budget.title if isinstance(budget, Release) else f"Allocation {budget.number}"
     rows = [(level, query, rho) for level, queries in budget.table.items() for query, rho in queries.items()]
     return Table(title, ("level", "query", "rho"), rows)
-
-
-def _saving_table(saving: Saving) -> Table:
-    names = ("epsilon", "delta", "factor", "saved")
-    return Table("Noise that could be saved", names, [_row(saving, names)])
 
 
 def _study_table(study: Study) -> Table:
@@ -216,14 +204,14 @@ _TABLES: dict[type, Callable[[Any], Table]] = {
     Composition: _composition_table,
     Certificate: _certificate_table,
     CrossCheck: _cross_check_table,
-    Opinion: _opinion_table,
-    Explanation: _explanation_table,
+    Opinion: _one_row("One method's answer", *_OPINION),
+    Explanation: lambda found: Table(f"delta({_brief(found.epsilon)})", ("item", "value"), found.items()),
     Risk: _risk_table,
     Calibration: _calibration_table,
-    GaussianDP: _mu_table,
+    GaussianDP: lambda mu: Table("Gaussian DP, proved", ("mu at least", "mu at most"), [(mu.lower, mu.upper)]),
     Release: _budget_table,
     Allocation: _budget_table,
-    Saving: _saving_table,
+    Saving: _one_row("Noise that could be saved", "epsilon", "delta", "factor", "saved"),
     Study: _study_table,
     TradeOffCurve: _curve_table,
     Verification: _verification_table,

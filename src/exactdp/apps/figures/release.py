@@ -19,7 +19,7 @@ import numpy as np
 from exactdp.apps.figures.style import ERRORS, EXACT, INK, LEGEND, SIMPLE, SOFT, ZCDP, dress, new_figure, save, titled
 from exactdp.apps.figures.theory import TWO_MECHANISMS, figure_convolution
 from exactdp.census.grids import Grids
-from exactdp.census.pair_results import account_pairs
+from exactdp.census.pair_results import PairResult, account_pairs
 from exactdp.census.releases import Release
 from exactdp.census.study import Study
 from exactdp.census.tables import CURVE_POINTS
@@ -76,8 +76,7 @@ def figure_overall(study: Study) -> Figure:
 def figure_tradeoff_panels(release: Release, base: int | None = None) -> Figure:
     """The trade-off curve of allocation `base` (the full path unless told) with each allocation, one panel each."""
     base = _base(release, base)
-    others = _others_and(release, base)
-    results = account_pairs(release, _pairs(base, others), Grids.read(alphas=_PANEL_ALPHAS))
+    others, results = _with_each(release, base, Grids.read(alphas=_PANEL_ALPHAS))
     alphas = [0.0, *map(float, _PANEL_ALPHAS), 1.0]
     curves = [_ends(r.beta)[0] for r in results]
     figure, panels = _panels(len(others))
@@ -94,9 +93,8 @@ def figure_tradeoff_panels(release: Release, base: int | None = None) -> Figure:
 def figure_profile_panels(release: Release, base: int | None = None) -> Figure:
     """epsilon as a function of delta of allocation `base` (the full path unless told) with each allocation, one panel each."""
     base = _base(release, base)
-    others = _others_and(release, base)
     deltas = _deltas(41)
-    results = account_pairs(release, _pairs(base, others), Grids.read(deltas=deltas))
+    others, results = _with_each(release, base, Grids.read(deltas=deltas))
     curves = [_ends(r.epsilon)[1] for r in results]
     figure, panels = _panels(len(others))
     top = 1.04 * float(max(zcdp_epsilon_simple(release.rho, deltas)))
@@ -170,14 +168,10 @@ def _base(release: Release, base: int | None) -> int:
     return base
 
 
-def _others_and(release: Release, base: int) -> list[int]:
-    """The other allocations in their order, then `base` itself, which gets the enlarged panel."""
-    return [*(k for k in sorted(release.allocations) if k != base), base]
-
-
-def _pairs(base: int, others: list[int]) -> list[tuple[int, int]]:
-    """The pairs as the release names them, smaller number first."""
-    return [(min(base, k), max(base, k)) for k in others]
+def _with_each(release: Release, base: int, grids: Grids) -> tuple[list[int], list[PairResult]]:
+    """The other allocations in their order, then `base` itself, which gets the enlarged panel, each with its pair with `base`."""
+    others = [*(k for k in sorted(release.allocations) if k != base), base]
+    return others, account_pairs(release, [(min(base, k), max(base, k)) for k in others], grids)
 
 
 def _deltas(count: int) -> list[float]:
