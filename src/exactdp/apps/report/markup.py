@@ -80,9 +80,9 @@ def columns(alignment: str, *heads: Child) -> list[Column]:
 def table(caption: Child, heads: Sequence[Column], rows: Rows | Mapping[Markup, Rows], cls: str) -> Markup:
     """A table whose first cell of each row is its head; a mapping has the rows of each group under a heading of its own."""
     head = [tag("th", name, scope="col", cls=kind) for name, kind in heads]
-    groups: Mapping[Markup | None, Rows] = dict(rows) if isinstance(rows, Mapping) else {None: rows}
+    groups: Iterable[tuple[Markup | None, Rows]] = rows.items() if isinstance(rows, Mapping) else [(None, rows)]
     bodies = []
-    for title, group in groups.items():
+    for title, group in groups:
         heading = title and tag("tr", tag("th", title, scope="rowgroup", colspan=len(heads)), cls="group")
         bodies.append(tag("tbody", heading, [tag("tr", _cells(heads, row)) for row in group]))
     inner = tag("table", tag("caption", tag("span", caption)), tag("thead", tag("tr", head)), bodies, cls=cls)
