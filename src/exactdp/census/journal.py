@@ -70,25 +70,20 @@ class Journal:
             return []
 
     def _result(self, record: dict[str, Any]) -> PairResult:
+        number: Any = float if self.grids.digits is None else Decimal
         columns: list[tuple[Interval, ...]] = []
         for name, grid in self.grids.by_quantity.items():
             if len(record[name]) != len(grid):
                 raise ValueError(name)
-            if self.grids.digits is None:
-                columns.append(tuple((float(low), float(high)) for low, high in record[name]))
-            else:
-                columns.append(tuple((Decimal(low), Decimal(high)) for low, high in record[name]))
+            columns.append(tuple((number(low), number(high)) for low, high in record[name]))
         first, second = record["pair"]
         return PairResult((int(first), int(second)), *columns)
 
 
 def _record(result: PairResult) -> dict[str, object]:
-    return {"pair": result.pair, **{name: [_texts(i) for i in getattr(result, name)] for name in ARGUMENTS}}
-
-
-def _texts(interval: Interval) -> list[str]:
-    """The shortest texts that read back as the same numbers."""
-    return [repr(x) if isinstance(x, float) else str(x) for x in interval]
+    """The bounds of a pair as the shortest texts that read back as the same numbers."""
+    bounds = {name: [[str(x) for x in interval] for interval in getattr(result, name)] for name in ARGUMENTS}
+    return {"pair": result.pair, **bounds}
 
 
 def _digest(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -91,33 +91,21 @@ def summarize(
             )
         )
     told("trade-off curve")
-    powers = [
-        PowerRow(alpha, (bounds.lower, bounds.upper), zcdp_beta(release.rho, alpha))
-        for alpha in grids.alphas
-        for bounds in [study.beta_bounds(alpha)]
-    ]
+    powers = [PowerRow(alpha, study.beta_bounds(alpha), zcdp_beta(release.rho, alpha)) for alpha in grids.alphas]
     told("geographic levels")
-    return Summary(tuple(rows), tuple(powers), tuple(level_rows(release, level_delta)))
+    levels = [_level_row(release, level, level_delta) for level in release.table]
+    return Summary(tuple(rows), tuple(powers), tuple(levels))
 
 
-def level_rows(release: Release, delta: Fraction) -> Iterator[LevelRow]:
-    """Every level on its own at one delta."""
-    for level in release.table:
-        rho = Fraction(level_pair(release, level).rho)
-        simple, optimal = _targets(rho, delta)
-        yield LevelRow(
-            level, rho, delta, level_saving(release, level, simple, delta), level_saving(release, level, optimal, delta)
-        )
+def _level_row(release: Release, level: str, delta: Fraction) -> LevelRow:
+    rho = Fraction(level_pair(release, level).rho)
+    return LevelRow(level, rho, delta, *(level_saving(release, level, at, delta) for at in _targets(rho, delta)))
 
 
-def _targets(rho: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
+def _savings(release: Release, delta: Fraction) -> tuple[Fraction, list[Saving]]:
+    return delta, [overall_saving(release, target, delta) for target in _targets(release.rho, delta)]
+
+
+def _targets(rho: Fraction, delta: Fraction) -> list[Fraction]:
     """What zCDP states, by the simple and by the optimal conversion."""
-    return (
-        rational(zcdp_epsilon_simple(rho, delta), "epsilon"),
-        rational(zcdp_epsilon(rho, delta), "epsilon"),
-    )
-
-
-def _savings(release: Release, delta: Fraction) -> tuple[Fraction, tuple[Saving, Saving]]:
-    simple, optimal = _targets(release.rho, delta)
-    return delta, (overall_saving(release, simple, delta), overall_saving(release, optimal, delta))
+    return [rational(epsilon(rho, delta), "epsilon") for epsilon in (zcdp_epsilon_simple, zcdp_epsilon)]

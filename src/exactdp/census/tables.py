@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
 from decimal import Decimal
@@ -61,6 +62,15 @@ def plain(value: Any) -> Any:
     return value
 
 
+def finite(value: Any) -> Any:
+    """Plain data without infinities and NaN, which JSON does not have: such numbers become texts."""
+    if isinstance(value, dict):
+        return {name: finite(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(part) for part in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def decimal_text(value: Fraction) -> str:
     """1e-10 as 1e-10, 26.34 as 26.34, 1/3 as 1/3."""
     short = repr(float(value))
@@ -81,13 +91,12 @@ def pairs_csv(grids: Grids, results: Iterable[PairResult]) -> str:
 
 
 def _overall_rows(study: Study, summary: Summary) -> list[tuple[object, ...]]:
-    rows: list[tuple[object, ...]] = []
-    for quantity in ("delta", "epsilon"):
-        grid = study.grids.by_quantity[quantity]
-        for at, (lower, upper) in zip(grid, study.largest(quantity), strict=True):
-            rows.append((quantity, ARGUMENTS[quantity], at, lower, upper))
-    rows += [("beta", "alpha", row.alpha, *row.beta) for row in summary.powers]
-    return rows
+    rows: list[tuple[object, ...]] = [
+        (quantity, ARGUMENTS[quantity], at, *bounds)
+        for quantity in ("delta", "epsilon")
+        for at, bounds in zip(study.grids.by_quantity[quantity], study.largest(quantity), strict=True)
+    ]
+    return rows + [("beta", "alpha", row.alpha, *row.beta) for row in summary.powers]
 
 
 def _record(study: Study, summary: Summary, curve: TradeOffCurve) -> dict[str, object]:

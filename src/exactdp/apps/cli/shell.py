@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +27,7 @@ import exactdp
 from exactdp import census
 from exactdp.census.budget_files import read_budget
 from exactdp.census.releases import Release
+from exactdp.census.tables import finite
 from exactdp.errors import ExactDPError, InvalidInputError
 from exactdp.numbers import one_line, whole
 
@@ -172,15 +172,7 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
 
 def print_json(value: Any, indent: int = 1) -> None:
     """A value as JSON on standard output; what JSON does not have, such as fractions and infinities, as texts."""
-    print(json.dumps(_finite(value), indent=indent, default=str))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(v) for v in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    print(json.dumps(finite(value), indent=indent, default=str))
 
 
 def percent(share: Fraction) -> str:

@@ -20,7 +20,7 @@ from exactdp.apps.studio.schema.answers import (
 )
 from exactdp.apps.studio.work.designs import Record, chosen_pair, read_grids
 from exactdp.apps.studio.work.noise_table import noise
-from exactdp.census.tables import decimal_text, plain
+from exactdp.census.tables import decimal_text, finite, plain
 from exactdp.guarantees.comparison import Comparison
 from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_delta, gaussian_epsilon
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_delta_simple, zcdp_epsilon, zcdp_epsilon_simple
@@ -64,7 +64,7 @@ def pair(question: Record) -> PairAnswer:
         "delta_curve": delta_curve(composition, curve) if curve else None,
         "tradeoff": tradeoff_curve(composition, tradeoff["num"]) if tradeoff else None,
         "noise": cast("list[NoiseOfPath] | None", paths),
-        "risk": _finite(plain(composition.risk(delta=headline))) if question["risk"] else None,
+        "risk": finite(plain(composition.risk(delta=headline))) if question["risk"] else None,
         **UNTIMED,
     }
 
@@ -75,15 +75,6 @@ def quick(composition: Composition) -> Composition:
     The bounds stay proved; a remark says so where they are wider than usual.
     """
     return composition.within(max_nodes=QUICK_NODES)
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: such numbers become texts."""
-    if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_finite(part) for part in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _compared(composition: Composition, given: str, at: Fraction) -> ComparedValue:
