@@ -13,11 +13,10 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException as AnyHTTPError
 
 from exactdp.apps.studio.schema.answers import Place, Problem
-from exactdp.apps.studio.server.worker_pool import WorkError
+from exactdp.apps.studio.server.worker_pool import DEFECT, WorkError
 from exactdp.numbers import one_line, shown
 
 _Result = TypeVar("_Result")
-DEFECT = "The studio failed at this, which is a defect of exactdp. Please report what you asked for."
 
 
 def as_json(value: Any) -> bytes:
@@ -116,10 +115,9 @@ def add_errors(app: FastAPI) -> None:
     @app.exception_handler(AnyHTTPError)
     async def _http(request: Request, error: AnyHTTPError) -> Response:
         texts = {404: "There is nothing at this address.", 405: "This address does not take such a request."}
-        detail = (
-            str(error.detail) if isinstance(error, HTTPException) else texts.get(error.status_code, str(error.detail))
-        )
-        return json_reply({"error": one_line(detail)}, error.status_code)
+        own = isinstance(error, HTTPException)  # and not one of the framework, which says less
+        detail = error.detail if own else texts.get(error.status_code, error.detail)
+        return json_reply({"error": one_line(str(detail))}, error.status_code)
 
     @app.exception_handler(Exception)
     async def _defect(request: Request, error: Exception) -> Response:

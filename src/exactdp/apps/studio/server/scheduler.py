@@ -5,31 +5,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
 from exactdp.apps.studio.limits import WorkLimits
-from exactdp.apps.studio.server.responses import DEFECT, as_json
-from exactdp.apps.studio.server.worker_pool import (
-    Answer,
-    CrashedError,
-    DefectError,
-    FullError,
-    Lane,
-    Reply,
-    TooLongError,
-)
+from exactdp.apps.studio.server.responses import as_json
+from exactdp.apps.studio.server.worker_pool import Answer, Lane, Reply, TooLongError
 from exactdp.apps.studio.work.designs import Record
 from exactdp.apps.studio.work.dispatch import answered
 from exactdp.apps.studio.work.overall import assembled
 from exactdp.apps.studio.work.pair import halves, joined
 
-_LOG = logging.getLogger("exactdp.studio")
-_BUSY = "Too many questions are waiting. Try again in a few seconds."
-_CRASHED = "The process that worked on this ended unexpectedly, perhaps for lack of memory. Try again, or ask for less."
+_LONG = ("calibrate", "certify", "table")
 
 
 class Memory:
@@ -76,15 +65,21 @@ class Scheduler:
         """End all workers."""
         await asyncio.gather(self.short.close(), self.long.close(), self.reports.close())
 
+    async def answer(self, name: str, question: Record) -> bytes:
+        """The JSON of an answer, from the lane for such questions; two workers share a pair where both are free."""
+        if name in _LONG:
+            work = self._in_long_lane(name, question)
+        elif name == "report":
+            work = _limited(self.reports, name, question, self.limits.report_seconds)
+        elif name == "pair" and self.short.free >= 2:
+            work = self._in_halves(question)
+        else:
+            return await self.short_answer(name, question)
+        return await self._remembered(name, question, work)
+
     async def short_answer(self, name: str, question: Record) -> bytes:
         """The JSON of an answer that should take milliseconds; one that does not goes on in the long lane."""
         return await self._remembered(name, question, self._short_then_long(name, question))
-
-    async def pair(self, question: Record) -> bytes:
-        """The JSON of the answer about one pair; two workers share it where both are free."""
-        if self.short.free < 2:
-            return await self.short_answer("pair", question)
-        return await self._remembered("pair", question, self._in_halves(question))
 
     async def _in_halves(self, question: Record) -> Reply:
         both = (self._short_then_long("pair", half) for half in halves(question))
@@ -93,16 +88,7 @@ class Scheduler:
             if isinstance(reply, BaseException):
                 raise reply
         one, other = replies
-        return Reply(joined(one.answer or {}, other.answer or {}), "", max(one.seconds, other.seconds), 0)
-
-    async def long_answer(self, name: str, question: Record) -> bytes:
-        """The JSON of an answer that may take a while."""
-        return await self._remembered(name, question, self._in_long_lane(name, question))
-
-    async def report(self, question: Record) -> bytes:
-        """The JSON of a report, which takes many seconds."""
-        work = _limited(self.reports, "report", question, self.limits.report_seconds)
-        return await self._remembered("report", question, work)
+        return Reply(joined(one.answer, other.answer), max(one.seconds, other.seconds))
 
     async def _remembered(self, name: str, question: Record, work: Any) -> bytes:
         key = key_of(name, question)
@@ -111,13 +97,13 @@ class Scheduler:
             work.close()
             return found
         reply: Reply = await work
-        answer = as_json({**(reply.answer or {}), "seconds": round(reply.seconds, 6)})
+        answer = as_json({**reply.answer, "seconds": round(reply.seconds, 6)})
         self.memory.put(key, answer)
         return answer
 
     async def _short_then_long(self, name: str, question: Record) -> Reply:
         try:
-            return await _explained(self.short.ask(name, question, self.limits.short_seconds))
+            return await self.short.ask(name, question, self.limits.short_seconds)
         except TooLongError:
             return await self._in_long_lane(name, question)
 
@@ -133,7 +119,7 @@ class Scheduler:
             return
         loop = asyncio.get_running_loop()
         start = loop.time()
-        planned = (await self._short_then_long("overall_plan", question)).answer or {}
+        planned = (await self._short_then_long("overall_plan", question)).answer
         parts, known, remarks = planned["parts"], planned["known"], list(planned["remarks"])
         rows: dict[str, dict[int, list[Record]]] = {}
         done = 0
@@ -169,7 +155,7 @@ class Scheduler:
                 ready, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in ready:
                     i = running.pop(task)
-                    yield i, task.result().answer or {}
+                    yield i, task.result().answer
                 hand_out()
         finally:
             for task in running:
@@ -181,25 +167,11 @@ class Scheduler:
 async def _limited(lane: Lane, name: str, question: Record, seconds: float) -> Reply:
     """The reply of a lane, or one sentence about its limit of time."""
     try:
-        return await _explained(lane.ask(name, question, seconds))
+        return await lane.ask(name, question, seconds)
     except TooLongError:
         raise TooLongError(
             f"This took longer than {seconds:g} seconds, the limit of the studio. Ask for less, or use the commands of exactdp."
         ) from None
-
-
-async def _explained(work: Any) -> Reply:
-    """The reply, or the failure in words."""
-    try:
-        reply: Reply = await work
-        return reply
-    except FullError:
-        raise FullError(_BUSY) from None
-    except CrashedError:
-        raise CrashedError(_CRASHED) from None
-    except DefectError as error:
-        _LOG.error("a defect: %s", error)
-        raise DefectError(DEFECT) from None
 
 
 def key_of(name: str, question: Record) -> str:

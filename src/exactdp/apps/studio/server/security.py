@@ -16,8 +16,8 @@ from typing import Any
 from fastapi import HTTPException
 
 from exactdp.apps.studio.limits import AT_MOST
-from exactdp.apps.studio.server.responses import DEFECT, as_json
-from exactdp.apps.studio.server.worker_pool import place_of
+from exactdp.apps.studio.server.responses import as_json
+from exactdp.apps.studio.server.worker_pool import DEFECT, place_of
 
 _LOG = logging.getLogger("exactdp.studio")
 CONTENT_SECURITY_POLICY = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import mmap
 import multiprocessing
 import os
@@ -31,6 +32,11 @@ Answer = Callable[[str, Record], Record]
 """What a worker does with the name of a question and the question; a function of some module."""
 _BOOT_SECONDS = 120.0
 _PRELOADED = ["__main__", "exactdp.apps.studio.work.dispatch"]
+_LOG = logging.getLogger("exactdp.studio")
+DEFECT = "The studio failed at this, which is a defect of exactdp. Please report what you asked for."
+_BUSY = "Too many questions are waiting. Try again in a few seconds."
+_TOO_MUCH = "This needs more memory than a question may take. Ask for fewer points or a smaller design."
+_CRASHED = "The process that worked on this ended unexpectedly, perhaps for lack of memory. Try again, or ask for less."
 
 
 class WorkError(Exception):
@@ -51,7 +57,7 @@ class RefusedError(WorkError):
 
 
 class DefectError(WorkError):
-    """An exception that nobody meant to raise; the text is where it was, without what a user typed."""
+    """An exception that nobody meant to raise."""
 
     status = 500
 
@@ -72,13 +78,12 @@ class FullError(WorkError):
 
 @dataclass(frozen=True)
 class Reply:
-    """What a worker sends back: an answer, a refusal or a defect, the seconds of work and the resident bytes of the process."""
+    """What a worker sends back: an answer or why there is none, the seconds of work, the resident bytes of the process."""
 
-    answer: Record | None
-    refusal: str
+    answer: Record
     seconds: float
-    resident: int
-    where: Place | None = None
+    resident: int = 0
+    refusal: RefusedError | None = None
     defect: str = ""
     """Where an exception came from that nobody meant to raise."""
 
@@ -113,20 +118,19 @@ def work(connection: Connection, memory_bytes: int, answer: Answer) -> None:
         except (EOFError, OSError):
             return
         start = time.perf_counter()
-        found, refusal, defect, where = None, "", "", None
+        found, refusal, defect = {}, None, ""
         try:
             found = answer(name, question)
         except ExactDPError as error:
-            refusal, where = str(error), getattr(error, "where", None)
+            refusal = RefusedError(str(error), getattr(error, "where", None))
         except MemoryError:
-            refusal = "This needs more memory than a question may take. Ask for fewer points or a smaller design."
+            refusal = RefusedError(_TOO_MUCH)
         except RecursionError:
-            refusal = "This is nested too deeply. Make the design simpler."
+            refusal = RefusedError("This is nested too deeply. Make the design simpler.")
         except Exception as error:
             defect = place_of(error)
-        reply = Reply(found, refusal, time.perf_counter() - start, _bytes(1), where, defect)
         try:
-            connection.send(reply)
+            connection.send(Reply(found, time.perf_counter() - start, _bytes(1), refusal, defect))
         except (OSError, ValueError):
             return
 
@@ -171,11 +175,11 @@ class Worker:
         self._ended = False
         try:
             if not self._connection.poll(_BOOT_SECONDS):
-                raise CrashedError
+                raise TimeoutError
             self._connection.recv()
-        except (EOFError, OSError, CrashedError):
+        except (EOFError, OSError):
             self.close()
-            raise CrashedError from None
+            raise CrashedError(_CRASHED) from None
 
     @property
     def pid(self) -> int:
@@ -192,7 +196,7 @@ class Worker:
             reply = self._connection.recv()
         except (EOFError, OSError, BrokenPipeError):
             self.end()
-            raise CrashedError from None
+            raise CrashedError(_CRASHED) from None
         assert isinstance(reply, Reply)
         return reply
 
@@ -276,9 +280,10 @@ class Lane:
             worker.end()
         self._put_back(worker)
         if reply.defect:
-            raise DefectError(reply.defect)
-        if reply.answer is None:
-            raise RefusedError(reply.refusal, reply.where)
+            _LOG.error("a defect: %s", reply.defect)
+            raise DefectError(DEFECT)
+        if reply.refusal:
+            raise reply.refusal
         return reply
 
     async def _abandon(self, worker: Worker, call: asyncio.Future[Reply]) -> None:
@@ -295,7 +300,7 @@ class Lane:
             self._free -= 1
             return
         if len(self._queue) >= self._most_waiting:
-            raise FullError
+            raise FullError(_BUSY)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append(turn)
         try:
@@ -307,7 +312,7 @@ class Lane:
                 with contextlib.suppress(ValueError):
                     self._queue.remove(turn)
             if isinstance(error, TimeoutError):
-                raise FullError from None
+                raise FullError(_BUSY) from None
             raise
 
     def _leave(self) -> None:

@@ -169,7 +169,7 @@ def _few(release: Release) -> None:
 
 
 def parse(question: Record) -> CheckedDesign:
-    """The design in the text of a budget file."""
+    """The design in the text of a TOML or CSV budget file."""
     try:
         content = question["text"].encode()
     except UnicodeEncodeError:
@@ -180,15 +180,12 @@ def parse(question: Record) -> CheckedDesign:
 
 
 def check(question: Record) -> CheckedDesign:
-    """A design with its numbers as exact fractions and its scale applied."""
+    """A design with its numbers as exact fractions and its scale applied, or what is wrong with it."""
     return {**described(release_of(question["design"])), **UNTIMED}
 
 
 def export(question: Record) -> BudgetFiles:
-    """The texts of the TOML and of the CSV budget file of a design; both read back as the same design.
-
-    Names with semicolons cannot be written as CSV: then `csv` is None and `remark` says why.
-    """
+    """The texts of TOML and CSV budget files that read back as the same design."""
     release = release_of(question["design"])
     csv: str | None
     try:

@@ -1,4 +1,4 @@
-"""Every question that a worker can be asked, by its name."""
+"""Every question that a worker can be asked, by its name; the first line of each is what the API says about it."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def joined(first: Record, second: Record) -> Record:
 
 
 def pair(question: Record) -> PairAnswer:
-    """Everything about one pair of directed paths."""
+    """The exact guarantee of one pair of directed paths, beside zCDP and the Gaussian formula; the noise of its queries."""
     release, numbers = chosen_pair(question["design"], question["pair"])
     composition = quick(release.pair(*numbers))
     grids = read_grids(question["epsilons"], question["deltas"], question["alphas"])

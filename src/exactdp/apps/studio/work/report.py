@@ -12,7 +12,7 @@ from exactdp.census.workers import Serial
 
 
 def report(question: Record) -> TextFile:
-    """The text of a report; without its charts where matplotlib is not installed."""
+    """The HTML report of the design as one self-contained file; takes up to a minute."""
     from exactdp.apps.report import build
 
     release = release_of(question["design"])

@@ -23,7 +23,7 @@ from exactdp.numbers import positive, shown
 
 
 def convert(question: Record) -> Converted:
-    """What zCDP and the Gaussian formula say at one rho."""
+    """What zCDP (safe bounds) and the Gaussian formula (estimates) say at one rho."""
     with about("rho"):
         rho = positive(question["rho"], "rho")
         grids = read_grids(question["epsilons"], question["deltas"], question["alphas"])
@@ -44,7 +44,7 @@ def convert(question: Record) -> Converted:
 
 
 def calibrated(question: Record) -> CalibrationAnswer:
-    """The least factor on the grid that meets a target, over one pair or over all."""
+    """The least factor on the noise variances that meets a target, and the design with it."""
     wanted = _target(question)
     release, grid = designs.release_of(question["design"]), question["grid"]
     if question["over"] == "overall":
@@ -84,7 +84,7 @@ def _target(question: Record) -> Target:
 
 
 def certificate(question: Record) -> TextFile:
-    """The text of a certificate, as `exactdp certify` writes it."""
+    """A certificate of one answer about a pair, as a file that `exactdp verify` takes."""
     release, numbers = designs.chosen_pair(question["design"], question["pair"])
     asked = {name: question[name] for name in ("epsilon", "delta", "alpha") if question[name] is not None}
     with about(*asked) if len(asked) == 1 else nullcontext():
@@ -93,7 +93,7 @@ def certificate(question: Record) -> TextFile:
 
 
 def table(question: Record) -> TextFile:
-    """A table of a design as CSV."""
+    """A table of the design as CSV."""
     release, numbers = designs.chosen_pair(question["design"], question["pair"])
     stem = designs.file_stem(release.name)
     if question["what"] == "pairs":
