@@ -23,9 +23,9 @@ from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_epsilon
 from exactdp.numbers import positive, whole
 
 Numbers = list[str] | None
-DeltasOption = Annotated[Numbers, typer.Option("--delta", metavar="NUMBER", help="Ask for epsilon; repeatable.")]
-EpsilonsOption = Annotated[Numbers, typer.Option("--epsilon", metavar="NUMBER", help="Ask for delta; repeatable.")]
-AlphasOption = Annotated[Numbers, typer.Option("--alpha", metavar="NUMBER", help="Ask for beta; repeatable.")]
+DeltasOption = Annotated[Numbers, shell.number("--delta", help="Ask for epsilon; repeatable.")]
+EpsilonsOption = Annotated[Numbers, shell.number("--epsilon", help="Ask for delta; repeatable.")]
+AlphasOption = Annotated[Numbers, shell.number("--alpha", help="Ask for beta; repeatable.")]
 
 
 @shell.app.command("account")

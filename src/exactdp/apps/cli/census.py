@@ -24,9 +24,7 @@ def _census(
     name: Annotated[
         str, typer.Option("--release", metavar="NAME", help="A release of the 2020 Census, or a budget file.")
     ] = "dhc-persons-us",
-    delta: Annotated[
-        list[str] | None, typer.Option("--delta", metavar="NUMBER", help="Instead of 1e-5 to 1e-15; repeatable.")
-    ] = None,
+    delta: Annotated[list[str] | None, shell.number("--delta", help="Instead of 1e-5 to 1e-15; repeatable.")] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where tables, figures and progress go.")
     ] = Path("census-results"),
@@ -38,8 +36,7 @@ def _census(
         bool, typer.Option("--proxy", help="Only compare the full path with itself with the overall guarantee.")
     ] = False,
     level_delta: Annotated[
-        str,
-        typer.Option("--level-delta", metavar="NUMBER", help="The delta at which each level is looked at on its own."),
+        str, shell.number("--level-delta", help="The delta at which each level is looked at on its own.")
     ] = "1e-10",
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Whether to draw the figures.")] = True,
     as_json: shell.JsonOption = False,

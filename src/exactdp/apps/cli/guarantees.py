@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from exactdp import guarantees
-from exactdp.accounting.composition import Composition
 from exactdp.apps.cli import shell
 from exactdp.apps.cli.certificates import read_composition
 from exactdp.census.savings import calibrate_release
@@ -21,10 +20,10 @@ from exactdp.guarantees.tightest_mu import tightest_mu
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_delta_simple, zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.numbers import rational, read_share, whole
 
-BetaOption = Annotated[str | None, typer.Option("--beta", metavar="NUMBER", help="The least type II error at alpha.")]
-AdvantageOption = Annotated[str | None, typer.Option("--advantage", metavar="NUMBER", help="The largest advantage.")]
-MuOption = Annotated[str | None, typer.Option("--mu", metavar="NUMBER", help="Gaussian DP with this mu.")]
-PriorOption = Annotated[str, typer.Option("--prior", metavar="NUMBER", help="The attacker's prior probability.")]
+BetaOption = Annotated[str | None, shell.number("--beta", help="The least type II error at alpha.")]
+AdvantageOption = Annotated[str | None, shell.number("--advantage", help="The largest advantage.")]
+MuOption = Annotated[str | None, shell.number("--mu", help="Gaussian DP with this mu.")]
+PriorOption = Annotated[str, shell.number("--prior", help="The attacker's prior probability.")]
 GridOption = Annotated[str, typer.Option("--grid", metavar="N", help="Factors are multiples of 1/N.")]
 PartOption = Annotated[
     list[str] | None,
@@ -61,17 +60,11 @@ def _compare(
     composition = read_composition(mechanism or [], release, pair)
     found = composition.compare(delta=delta, epsilon=epsilon)
     if as_json:
-        shell.print_json(
-            {
-                **dataclasses.asdict(found),
-                "shortcut_understates": found.shortcut_understates,
-                "statement": found.statement,
-            }
-        )
+        said = {"shortcut_understates": found.shortcut_understates, "statement": found.statement}
+        shell.print_json({**dataclasses.asdict(found), **said})
         return
-    shell.show_table(
-        f"{found.quantity} at {found.given} = {delta or epsilon}", ["method", "value", "worth"], found.rows()
-    )
+    title = f"{found.quantity} at {found.given} = {delta or epsilon}"
+    shell.show_table(title, ["method", "value", "worth"], found.rows())
     print(found.statement)
 
 
@@ -81,9 +74,9 @@ def _risk(
     release: shell.ReleaseOption = None,
     pair: shell.PairOption = None,
     design: DesignOption = None,
-    alpha: Annotated[str, typer.Option("--alpha", metavar="NUMBER", help="False-positive rate of the test.")] = "0.05",
+    alpha: Annotated[str, shell.number("--alpha", help="False-positive rate of the test.")] = "0.05",
     prior: PriorOption = "1/2",
-    delta: Annotated[str, typer.Option("--delta", metavar="NUMBER", help="For the odds multiplier.")] = "1e-10",
+    delta: Annotated[str, shell.number("--delta", help="For the odds multiplier.")] = "1e-10",
     as_json: shell.JsonOption = False,
 ) -> None:
     """Advantage, power, Bayes risk, posterior and odds, each certified from the exact curve."""
@@ -138,8 +131,8 @@ def _calibrate(
 
 @shell.app.command("convert")
 def _convert(
-    rho: Annotated[str | None, typer.Option("--rho", metavar="NUMBER", help="From zCDP with this rho.")] = None,
-    mu: Annotated[str | None, typer.Option("--mu", metavar="NUMBER", help="From Gaussian DP with this mu.")] = None,
+    rho: Annotated[str | None, shell.number("--rho", help="From zCDP with this rho.")] = None,
+    mu: Annotated[str | None, shell.number("--mu", help="From Gaussian DP with this mu.")] = None,
     epsilon: shell.EpsilonOption = None,
     delta: shell.DeltaOption = None,
     alpha: shell.AlphaOption = None,
@@ -165,10 +158,7 @@ def _convert(
 def _conversion(source: str, value: str, asked: str, at: str) -> dict[str, float]:
     rational(at, asked)
     table: dict[tuple[str, str], dict[str, Any]] = {
-        ("rho", "delta"): {
-            "epsilon, optimal": zcdp_epsilon,
-            "epsilon, simple": zcdp_epsilon_simple,
-        },
+        ("rho", "delta"): {"epsilon, optimal": zcdp_epsilon, "epsilon, simple": zcdp_epsilon_simple},
         ("rho", "epsilon"): {"delta, optimal": zcdp_delta, "delta, simple": zcdp_delta_simple},
         ("rho", "alpha"): {"beta at least": zcdp_beta},
         ("mu", "delta"): {"epsilon": guarantees.gdp_epsilon},
@@ -186,11 +176,9 @@ def _mu(
     as_json: shell.JsonOption = False,
 ) -> None:
     """The tightest mu for which a composition satisfies Gaussian DP, between proven bounds."""
-    composition: Composition = read_composition(mechanism or [], release, pair)
-    found = tightest_mu(composition)
+    found = tightest_mu(read_composition(mechanism or [], release, pair))
     if as_json:
         shell.print_json(dataclasses.asdict(found))
         return
-    print(
-        f"mu is at least {found.lower:.10g} (violated below, at epsilon = {found.epsilon:.6g}) and at most {found.upper:.10g}"
-    )
+    violated = f"violated below, at epsilon = {found.epsilon:.6g}"
+    print(f"mu is at least {found.lower:.10g} ({violated}) and at most {found.upper:.10g}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -31,7 +32,7 @@ def _release(
     allocation: Annotated[
         str | None, typer.Option("--allocation", metavar="K", help="An allocation; the full path unless told.")
     ] = None,
-    delta: Annotated[str, typer.Option("--delta", metavar="NUMBER", help="State epsilon at this delta.")] = "1e-10",
+    delta: Annotated[str, shell.number("--delta", help="State epsilon at this delta.")] = "1e-10",
     digits: Annotated[str, typer.Option("--digits", metavar="N", help="Digits of the certificate, 5 to 1000.")] = "30",
     as_json: shell.JsonOption = False,
 ) -> None:
@@ -69,9 +70,7 @@ def _audit(
     draws: Annotated[
         str, typer.Option("--draws", metavar="N", help="Releases to draw, half of each of two neighbouring tables.")
     ] = "200000",
-    confidence: Annotated[
-        str, typer.Option("--confidence", metavar="NUMBER", help="Joint confidence of all bands.")
-    ] = "0.999",
+    confidence: Annotated[str, shell.number("--confidence", help="Joint confidence of all bands.")] = "0.999",
     pair: shell.PairOption = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Draw a figure here, a PNG.")
@@ -102,24 +101,9 @@ def _audit(
 
 
 def _record(found: Audit) -> dict[str, object]:
-    return {
-        "draws": found.draws,
-        "confidence": str(found.confidence),
-        "consistent": found.is_consistent,
-        "points": [
-            {
-                "threshold": p.threshold,
-                "alpha": p.alpha,
-                "alpha_band": list(p.alpha_band),
-                "exact_alpha": list(p.exact_alpha),
-                "beta": p.beta,
-                "beta_band": list(p.beta_band),
-                "exact_beta": list(p.exact_beta),
-                "consistent": p.is_consistent,
-            }
-            for p in found.points
-        ],
-    }
+    points = [{**dataclasses.asdict(point), "consistent": point.is_consistent} for point in found.points]
+    head = {"draws": found.draws, "confidence": str(found.confidence), "consistent": found.is_consistent}
+    return {**head, "points": points}
 
 
 def _show(title: str, found: Audit) -> None:

@@ -65,6 +65,7 @@ def _refuse(sentence: str) -> int:
 
 app = typer.Typer(cls=_Commands, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
+number = functools.partial(typer.Option, metavar="NUMBER")
 ReleaseOption = Annotated[str | None, typer.Option("--release", metavar="NAME", help="A release of the 2020 Census.")]
 PairOption = Annotated[
     str | None, typer.Option("--pair", metavar="K,L", help="Two allocations of the release, such as 13,13.")
@@ -84,15 +85,9 @@ MechanismOption = Annotated[
         "--mechanism", "-m", metavar="SIGMA2[:SENSITIVITY][*COUNT]", help="Discrete Gaussian noise; repeatable."
     ),
 ]
-EpsilonOption = Annotated[
-    str | None, typer.Option("--epsilon", metavar="NUMBER", help="This epsilon; on its own it asks for delta.")
-]
-DeltaOption = Annotated[
-    str | None, typer.Option("--delta", metavar="NUMBER", help="This delta; on its own it asks for epsilon.")
-]
-AlphaOption = Annotated[
-    str | None, typer.Option("--alpha", metavar="NUMBER", help="This false-positive rate; on its own it asks for beta.")
-]
+EpsilonOption = Annotated[str | None, number("--epsilon", help="This epsilon; on its own it asks for delta.")]
+DeltaOption = Annotated[str | None, number("--delta", help="This delta; on its own it asks for epsilon.")]
+AlphaOption = Annotated[str | None, number("--alpha", help="This false-positive rate; on its own it asks for beta.")]
 _BUDGET = "A budget file (.toml, .csv) or the name of a built-in release."
 BudgetArgument = Annotated[str, typer.Argument(metavar="BUDGET", help=_BUDGET)]
 OptionalBudgetArgument = Annotated[str, typer.Argument(metavar="[BUDGET]", help=_BUDGET)]
