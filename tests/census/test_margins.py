@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from exactdp.apps.report.content import level_noise
-from exactdp.apps.studio.work.noise_table import noise_at
+from exactdp.apps.studio.work.pair import noise_at
 from exactdp.census.margins import FINE_NOISE, margin95
 from exactdp.census.releases import Release
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian

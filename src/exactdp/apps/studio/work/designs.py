@@ -115,14 +115,12 @@ def _printable(name: str) -> str:
 
 def chosen_pair(design: Mapping[str, Any], pair: Sequence[Any] | None) -> tuple[Release, tuple[int, int]]:
     """A release with the two paths that were asked for, and their numbers; without a choice, the full path twice."""
-    paths = design["paths"]
+    paths: Sequence[Mapping[str, Any]] = design["paths"] or [{"number": 1, "bypassed": []}]
     if pair is None:
-        fewest: Mapping[str, Any] = min(
-            paths, key=lambda p: (len(p["bypassed"]), p["number"]), default={"number": 1, "bypassed": []}
-        )
+        fewest = min(paths, key=lambda p: (len(p["bypassed"]), p["number"]))
         only = int(fewest["number"])
         return release_of(design, [fewest]), (only, only)
-    known = {path["number"]: path for path in paths or [{"number": 1, "bypassed": []}]}
+    known = {path["number"]: path for path in paths}
     wanted: list[Mapping[str, Any]] = []
     for i, reference in enumerate(pair):
         if isinstance(reference, list):

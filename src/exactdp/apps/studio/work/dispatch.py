@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from exactdp.apps.studio.work import designs, overall, pair, report, tools
+from exactdp.apps.studio.work import designs, overall, pair, tools
 from exactdp.apps.studio.work.designs import Record
 
 QUESTIONS: dict[str, Callable[[Record], Mapping[str, Any]]] = {
@@ -18,7 +18,7 @@ QUESTIONS: dict[str, Callable[[Record], Mapping[str, Any]]] = {
     "calibrate": tools.calibrated,
     "certify": tools.certificate,
     "table": tools.table,
-    "report": report.report,
+    "report": tools.report,
     "overall_plan": overall.plan,
     "overall_part": overall.part,
 }

@@ -35,36 +35,28 @@ def plan(question: Record) -> Record:
     count = len(release.bypassed)
     known = {"pairs": count * (count + 1) // 2, "rho": str(release.rho), "full_path": full_path(release)}
     screened = isinstance(overall_of(release), ScreenedOverall)
-    return {
-        "parts": _parts(release, question, grids, screened),
-        "known": known,
-        "remarks": [SCREENED] if screened else [],
-    }
+    parts = _parts(release, question, grids, screened)
+    return {"parts": parts, "known": known, "remarks": [SCREENED] if screened else []}
 
 
 def _parts(release: Release, question: Record, grids: Grids, screened: bool) -> list[Record]:
     curve = question["delta_curve"]
     epsilons = curve_epsilons(release.rho, curve) if curve else []
     together = question["worst_pair"] and screened  # the search for epsilon is most of that for the worst pair
-    parts: list[Record] = [
-        {"quantity": "epsilon", "at": _texts([delta]), "worst_pair": together} for delta in grids.deltas
-    ]
+    parts: list[Record] = [{"quantity": "epsilon", "at": [str(d)], "worst_pair": together} for d in grids.deltas]
     if question["worst_pair"] and not screened:
-        parts += [{"quantity": "worst_pair", "at": _texts([delta])} for delta in grids.deltas]
+        parts += [{"quantity": "worst_pair", "at": [str(delta)]} for delta in grids.deltas]
     parts += [{"quantity": "delta", "at": chunk} for chunk in _chunks(grids.epsilons)]
-    parts += [{"quantity": "beta", "at": _texts([alpha])} for alpha in grids.alphas]
+    parts += [{"quantity": "beta", "at": [str(alpha)]} for alpha in grids.alphas]
     if question["tradeoff"]:
         parts.append({"quantity": "tradeoff", "at": [str(question["tradeoff"]["num"])]})
     parts += [{"quantity": "delta_curve", "at": chunk} for chunk in _chunks(epsilons)]
     return parts
 
 
-def _texts(values: Iterable[Fraction]) -> list[str]:
-    return [str(value) for value in values]
-
-
 def _chunks(values: Sequence[Fraction]) -> list[list[str]]:
-    return [_texts(values[i : i + _EPSILONS_IN_A_PART]) for i in range(0, len(values), _EPSILONS_IN_A_PART)]
+    starts = range(0, len(values), _EPSILONS_IN_A_PART)
+    return [[str(value) for value in values[i : i + _EPSILONS_IN_A_PART]] for i in starts]
 
 
 def part(question: Record) -> Record:
@@ -74,9 +66,8 @@ def part(question: Record) -> Record:
     quantity = question["quantity"]
     if quantity == "tradeoff":
         curve = study.tradeoff(int(at[0]))
-        return {
-            "rows": [{"alpha": a, "beta": b} for a, b in zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True)]
-        }
+        points = zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True)
+        return {"rows": [{"alpha": alpha, "beta": beta} for alpha, beta in points]}
     if quantity == "beta":
         return {"rows": beta_rows(study, rho, at)}
     if quantity == "worst_pair":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, cast
 
 from exactdp.accounting.composition import Composition
@@ -18,12 +19,14 @@ from exactdp.apps.studio.schema.answers import (
     PairAnswer,
     TradeOff,
 )
-from exactdp.apps.studio.work.designs import Record, chosen_pair, read_grids
-from exactdp.apps.studio.work.noise_table import noise
+from exactdp.apps.studio.work.designs import UNNUMBERED, Record, chosen_pair, read_grids
+from exactdp.census.margins import margin95
+from exactdp.census.releases import Allocation
 from exactdp.census.tables import decimal_text, finite, plain
 from exactdp.guarantees.comparison import Comparison
 from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_delta, gaussian_epsilon
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_delta_simple, zcdp_epsilon, zcdp_epsilon_simple
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 
 QUICK_NODES = 4_000
 _SPREAD = 1e-4  # alphas at which the curves of zCDP and of the Gaussian formula begin, evenly in log odds
@@ -167,3 +170,36 @@ def alphas_for(num: int) -> list[Fraction]:
     odds = [far * (2 * i / (num - 3) - 1) if num > 3 else 0.0 for i in range(num - 2)]
     inner = [Fraction(f"{1 / (1 + math.exp(-x)):.4g}") for x in odds]
     return [Fraction(0), *dict.fromkeys(inner), Fraction(1)]
+
+
+def noise(allocation: Allocation) -> Record:
+    """The noise of every query along one path."""
+    return {
+        "path": allocation.number if allocation.number < UNNUMBERED else None,
+        "bypassed": list(allocation.bypassed),
+        "rho": str(allocation.rho),
+        "levels": [
+            {
+                "level": level,
+                "rho": str(sum(queries.values(), Fraction(0))),
+                "queries": [{"query": query, **noise_at(rho)} for query, rho in queries.items()],
+            }
+            for level, queries in allocation.table.items()
+        ],
+    }
+
+
+@lru_cache(maxsize=4096)
+def noise_at(rho: Fraction) -> Record:
+    """The noise of one query with this budget.
+
+    margin95: the least whole number that the noise exceeds in size with a probability of at most 5%.
+    """
+    mechanism = DiscreteGaussian(1 / rho)
+    return {
+        "rho": str(rho),
+        "sigma2": str(mechanism.sigma2),
+        "variance": mechanism.variance,
+        "standard_error": math.sqrt(mechanism.variance),
+        "margin95": margin95(mechanism),
+    }

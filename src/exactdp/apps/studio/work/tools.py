@@ -1,20 +1,24 @@
-"""What is asked beside the guarantee: conversions at one rho, calibrations, certificates, tables."""
+"""What is asked beside the guarantee: conversions at one rho, calibrations, certificates, tables, the report."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
 from fractions import Fraction
+from importlib.util import find_spec
 
 from exactdp.accounting.certificates.certificate import certify
 from exactdp.accounting.composition import Composition
 from exactdp.apps.studio.schema.answers import UNTIMED, CalibrationAnswer, Converted
 from exactdp.apps.studio.work import designs
 from exactdp.apps.studio.work.designs import Record, TextFile, about, read_grids
-from exactdp.apps.studio.work.noise_table import noise
-from exactdp.apps.studio.work.pair import alphas_for, delta_curve, gaussian_mu, other_accounts, quick
+from exactdp.apps.studio.work.pair import alphas_for, delta_curve, gaussian_mu, noise, other_accounts, quick
+from exactdp.census.grids import ALPHAS, Grids
 from exactdp.census.pair_results import account_pairs
 from exactdp.census.savings import calibrate_release
+from exactdp.census.study import make_study
+from exactdp.census.summary import summarize
 from exactdp.census.tables import as_csv, decimal_text, pairs_csv
+from exactdp.census.workers import Serial
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import Target, calibrate, target
 from exactdp.guarantees.gaussian_estimates import gaussian_beta
@@ -97,7 +101,10 @@ def table(question: Record) -> TextFile:
     release, numbers = designs.chosen_pair(question["design"], question["pair"])
     stem = designs.file_stem(release.name)
     if question["what"] == "pairs":
-        return {"text": _pairs_csv(question), "file_name": f"{stem}-pairs.csv"}
+        every = designs.release_of(question["design"])
+        grids = read_grids(question["epsilons"], question["deltas"], question["alphas"])
+        text = pairs_csv(grids, account_pairs(every, list(every.pairs), grids))
+        return {"text": text, "file_name": f"{stem}-pairs.csv"}
     if question["what"] == "noise":
         rows = [
             (number, level["level"], *row.values())
@@ -108,12 +115,6 @@ def table(question: Record) -> TextFile:
         header = ("path", "level", "query", "rho", "sigma2", "variance", "standard_error", "margin95")
         return {"text": as_csv(header, rows), "file_name": f"{stem}-noise.csv"}
     return {"text": _curve_csv(release.pair(*numbers), question), "file_name": f"{stem}-curves.csv"}
-
-
-def _pairs_csv(question: Record) -> str:
-    release = designs.release_of(question["design"])
-    grids = read_grids(question["epsilons"], question["deltas"], question["alphas"])
-    return pairs_csv(grids, account_pairs(release, list(release.pairs), grids))
 
 
 def _curve_csv(composition: Composition, question: Record) -> str:
@@ -128,3 +129,16 @@ def _curve_csv(composition: Composition, question: Record) -> str:
         for alpha, beta, estimate in zip(alphas, curve.beta.tolist(), gaussian, strict=True)
     ]
     return as_csv(("quantity", "argument", "at", "lower", "upper", "zcdp_optimal", "gaussian_estimate"), rows)
+
+
+def report(question: Record) -> TextFile:
+    """The HTML report of the design as one self-contained file; takes up to a minute."""
+    from exactdp.apps.report import build
+
+    release = designs.release_of(question["design"])
+    headline = read_grids(deltas=[question["delta"]]).deltas[0]
+    deltas = sorted({*read_grids(deltas=question["deltas"]).deltas, headline}, reverse=True)
+    study = make_study(release, Grids.read(deltas=deltas, alphas=ALPHAS))
+    summary = summarize(study, Serial(), headline)
+    text = build(study, summary, delta=headline, charts=find_spec("matplotlib") is not None)
+    return {"text": text, "file_name": f"{designs.file_stem(release.name)}-report.html"}
