@@ -76,6 +76,7 @@ def _api(scheduler: Scheduler, first: answers.DesignAnswer) -> APIRouter:
         """A route that hands its body to a worker, and gives the JSON of a model or a file of a kind."""
         is_file = isinstance(gives, str)
 
+        # FastAPI needs the type itself here, so that this module does not import `annotations` from the future
         async def route(question: takes, request: Request) -> Response:  # type: ignore[valid-type]
             answer = await while_there(request, scheduler.answer(name, question.model_dump()))  # type: ignore[attr-defined]
             return file_reply(answer, gives) if is_file else json_reply(answer)
@@ -153,8 +154,8 @@ def _responses(gives: Any, *statuses: int) -> dict[int | str, dict[str, Any]]:
     found = {"model": gives}
     if isinstance(gives, str):
         found = {"content": {gives: {"schema": {"type": "object" if gives == "application/json" else "string"}}}}
-    problems = {status: {"model": answers.Problem, "description": _PROBLEMS[status]} for status in (403, *statuses)}
-    return {200: found, **problems}
+    refused = (403, *statuses)
+    return {200: found, **{status: {"model": answers.Problem, "description": _PROBLEMS[status]} for status in refused}}
 
 
 def _listed(release: Release) -> answers.ListedRelease:
