@@ -1,0 +1,51 @@
+"""exactdp studio: the local web page in which a design is edited."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from exactdp.apps.cli import shell
+from exactdp.errors import InvalidInputError
+from exactdp.numbers import whole
+
+
+@shell.app.command("studio")
+def _studio(
+    budget: shell.OptionalBudgetArgument = "dhc-persons-us",
+    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[str, typer.Option("--port", metavar="N", help="The port; 0 takes a free one.")] = "8765",
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")] = True,
+    allow_remote: Annotated[
+        bool, typer.Option("--allow-remote", help="Permit a --host that other machines can reach.")
+    ] = False,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--name", metavar="NAME", help="With --allow-remote: a name by which browsers reach it; repeatable."
+        ),
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log every request, without what it asks.")] = False,
+) -> None:
+    """Open the studio: edit a design in the browser, see its exact guarantee at once. Ctrl-C ends it."""
+    from exactdp.apps.studio.server.serve import is_loopback, serve
+
+    release = shell.read_design(budget)
+    number = whole(port, "--port", 0, 65535)
+    if not is_loopback(host):
+        if not allow_remote:
+            raise InvalidInputError(
+                f"Other machines could use the studio at this host, and it asks nobody for a password. Found {host}; "
+                "leave --host out, or add --allow-remote."
+            )
+        print(f"Warning: whoever reaches {host} can use this studio; it asks nobody for a password.", file=sys.stderr)
+    if verbose:
+        logging.basicConfig(level=logging.INFO, format="%(message)s")
+    serve(release, host, number, other_names=name or (), browser=browser, told=_tell)
+
+
+def _tell(address: str) -> None:
+    print(f"The studio is open at {address} (Ctrl-C ends it).", flush=True)
