@@ -86,7 +86,7 @@ MUTANTS = [
     (
         "cells not widened",
         "theory/gaussian_gap/far_peaks.py",
-        "math.sqrt(spread / 2) * (1 + _SLACK)",
+        "math.sqrt(spread / 2) * (1 + _FAR_SLACK)",
         "math.sqrt(spread / 2) * 0",
     ),
     ("extra peaks dropped", "theory/gaussian_gap/far_peaks.py", "log_size = log_extra - root", "log_size = -root"),
