@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -122,6 +124,26 @@ def test_rooms_with_public_names_list_what_they_have() -> None:
 def test_importing_the_package_loads_no_room() -> None:
     code = "import sys, exactdp; print([m for m in sys.modules if m.startswith('exactdp.') or m in ('numpy', 'flint')])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_modules_are_attributes_and_other_names_are_refused() -> None:
+    assert exactdp.errors.ExactDPError is exactdp.ExactDPError
+    for name in ("no_such_name", "_private", "__wrapped__"):
+        with pytest.raises(AttributeError, match=name):
+            getattr(exactdp, name)
+
+
+def test_it_can_be_imported_from_a_zip(tmp_path: Path) -> None:
+    archive = shutil.make_archive(str(tmp_path / "package"), "zip", PACKAGE.parent)
+    code = "import exactdp; print(exactdp.__file__, exactdp.DiscreteGaussian(1))"
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": archive},
+    )
+    assert told.stdout.split() == [f"{archive}/exactdp/__init__.py", "DiscreteGaussian(1)"]
 
 
 def test_the_two_arithmetics_share_the_plan_and_nothing_else() -> None:

@@ -5,20 +5,21 @@ A public name is loaded when it is first used (SPEC 1 of Scientific Python); `__
 
 import ast
 from importlib import import_module
-from pathlib import Path
+from importlib.util import find_spec
+from pkgutil import get_data
 
 __version__ = "0.1.0"
 
-_LISTED = (n for n in ast.parse(Path(__file__).with_suffix(".pyi").read_text()).body if isinstance(n, ast.ImportFrom))
+_LISTED = (n for n in ast.parse(get_data(__name__, "__init__.pyi") or b"").body if isinstance(n, ast.ImportFrom))
 _HOMES = {alias.name: str(node.module) for node in _LISTED for alias in node.names}
 
 __all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    home = _HOMES.get(name, "exactdp")
+    if home == "exactdp" and (name.startswith("_") or find_spec(f"exactdp.{name}") is None):
         raise AttributeError(f"module 'exactdp' has no attribute {name!r}")
-    home = _HOMES[name]
     found = import_module(f"exactdp.{name}") if home == "exactdp" else getattr(import_module(home), name)
     globals()[name] = found
     return found

@@ -7,5 +7,13 @@ from exactdp.apps.figures.release import (
     figure_tradeoff_panels,
     save_figures,
 )
+from exactdp.apps.figures.theory import figure_convolution
 
-__all__ = ["figure_overall", "figure_profile_panels", "figure_proxy", "figure_tradeoff_panels", "save_figures"]
+__all__ = [
+    "figure_convolution",
+    "figure_overall",
+    "figure_profile_panels",
+    "figure_proxy",
+    "figure_tradeoff_panels",
+    "save_figures",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -23,12 +24,20 @@ class Recent(Generic[_Key, _Value]):
     def __init__(self, size: int, weight: Callable[[_Value], int] = _one, fewest: int = 1) -> None:
         self._size, self._weight, self._fewest = size, weight, fewest
         self._items = OrderedDict[_Key, _Value]()
+        self._lock = threading.Lock()
 
     def get(self, key: _Key, make: Callable[[], _Value]) -> _Value:
         """The value held under `key`, made first if it is not."""
-        if key not in self._items:
-            self._items[key] = make()
+        with self._lock:
+            if key in self._items:
+                self._items.move_to_end(key)
+                return self._items[key]
+        value = make()  # outside of the lock: making one may ask for others
+        with self._lock:
+            self._items[key] = value
             while len(self._items) > self._fewest and sum(map(self._weight, self._items.values())) > self._size:
                 self._items.popitem(last=False)
-        self._items.move_to_end(key)
-        return self._items[key]
+        return value
+
+    def __reduce__(self) -> tuple[type[Recent[_Key, _Value]], tuple[int, Callable[[_Value], int], int]]:
+        return Recent, (self._size, self._weight, self._fewest)  # what is held stays in its process

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -483,3 +484,23 @@ def test_the_peak_of_two_unequal_atoms_is_tight() -> None:
         claimed = tilted.peak.strength * math.pi**2
         assert claimed <= -log_cf.real[0] * (1 + 1e-9)
         assert claimed > -log_cf.real[0] * 0.995
+
+
+class _Plain(Mechanism):
+    rho = Fraction(1)
+
+    def loss(self) -> Loss:
+        return RandomizedResponse(1).loss()
+
+
+@dataclass(frozen=True)
+class _Coin(_Plain):
+    bias: int = 3
+
+
+def test_a_mechanism_of_ones_own_needs_a_loss_and_rho_only() -> None:
+    """Also a text: that of the dataclass, or the one of every object."""
+    assert (_Coin() + _Coin()).delta(0.5) == (2 * RandomizedResponse(1)).delta(0.5)
+    assert repr(_Coin()) == str(_Coin()) == "_Coin(bias=3)"
+    assert "_Plain object" in repr(_Plain())
+    assert "_Plain object" in str(_Plain())

@@ -20,10 +20,6 @@ class Mechanism(ABC):
     def loss(self) -> Loss:
         """The privacy loss of the data set against its neighbour."""
 
-    @abstractmethod
-    def __str__(self) -> str:
-        """The mechanism as Python would make it."""
-
     @property
     @abstractmethod
     def rho(self) -> Fraction | float:
@@ -46,5 +42,5 @@ class Mechanism(ABC):
 
     __rmul__ = __mul__
 
-    def __repr__(self) -> str:
-        return str(self)
+    def __repr__(self) -> str:  # a text of one's own serves for both
+        return object.__repr__(self) if type(self).__str__ is object.__str__ else str(self)

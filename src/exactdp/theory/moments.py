@@ -21,7 +21,7 @@ from exactdp.balls import around_zero, ball, decimals, precision
 from exactdp.brackets import Bounds
 from exactdp.errors import AccuracyError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from exactdp.numbers import Number, whole
+from exactdp.numbers import Number, positive, whole
 
 LARGEST_ORDER = 60
 _SELF_DUAL = 1 / (2 * math.pi)  # where both series converge alike
@@ -135,7 +135,7 @@ def standardized_moment_ball(sigma2: Fraction, order: int) -> arb:
 
 def read_sigma2(sigma2: Number) -> Fraction:
     """A noise parameter, checked as a mechanism checks it."""
-    return DiscreteGaussian(sigma2).sigma2
+    return DiscreteGaussian(positive(sigma2, "sigma2")).sigma2
 
 
 def _decimals(compute: Callable[[Fraction], arb], sigma2: Number, digits: int) -> Bounds:

@@ -85,9 +85,16 @@ MechanismOption = Annotated[
         "--mechanism", "-m", metavar="SIGMA2[:SENSITIVITY][*COUNT]", help="Discrete Gaussian noise; repeatable."
     ),
 ]
-EpsilonOption = Annotated[str | None, number("--epsilon", help="This epsilon; on its own it asks for delta.")]
-DeltaOption = Annotated[str | None, number("--delta", help="This delta; on its own it asks for epsilon.")]
-AlphaOption = Annotated[str | None, number("--alpha", help="This false-positive rate; on its own it asks for beta.")]
+EpsilonOption = Annotated[
+    str | None, number("--epsilon", help="An epsilon: with --delta a target, alone it asks for delta.")
+]
+DeltaOption = Annotated[
+    str | None, number("--delta", help="A delta: with --epsilon a target, alone it asks for epsilon.")
+]
+AlphaOption = Annotated[
+    str | None,
+    number("--alpha", help="A false-positive rate: with --beta a target, alone it asks for beta."),
+]
 _BUDGET = "A budget file (.toml, .csv) or the name of a built-in release."
 BudgetArgument = Annotated[str, typer.Argument(metavar="BUDGET", help=_BUDGET)]
 OptionalBudgetArgument = Annotated[str, typer.Argument(metavar="[BUDGET]", help=_BUDGET)]
