@@ -15,8 +15,10 @@ import pytest
 import exactdp
 import oracle
 from exactdp import Composition, DiscreteGaussian, reference
+from exactdp.accounting import enclosures
 from exactdp.balls import ball, precision
 from exactdp.engine.lattice.accuracy import ACCURACY
+from exactdp.engine.lattice.contours import Contours
 from strategies import Key, composition_of, random_small
 
 RELEASE = exactdp.census.release("dhc-persons-us")
@@ -101,6 +103,21 @@ def test_float64_and_balls_tie_on_all_census_pairs() -> None:
         _tie(RELEASE.pair(*pair), [Fraction(1, 5), Fraction("26.34"), Fraction(70)]) for pair in RELEASE.pairs
     )
     print(f"\n{compared} values of {len(RELEASE.pairs)} pairs tied")
+
+
+def test_an_enclosure_too_wide_for_its_promise_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where terms cancel, the working digits are not the result's: here two fewer. The promise is kept all the same."""
+    exact = enclosures._delta_ball
+
+    def cancelled(contours: Contours, epsilon: Fraction, working: int) -> flint.arb:
+        value = exact(contours, epsilon, working)
+        with precision(1000):
+            return value + value * flint.arb(0, flint.arb(10) ** (2 - working))
+
+    monkeypatch.setattr(enclosures, "_delta_ball", cancelled)
+    for digits in (5, 17, 50):
+        low, high = (10 * DiscreteGaussian(3)).delta_bounds(2, digits=digits)
+        assert high - low < high * Decimal(10) ** -digits
 
 
 @pytest.mark.parametrize("digits", [5, 17, 50, 110])
