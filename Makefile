@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup lint types test census mutants soak bench stress theory figures screenshots studio-bench bench-certified results docs clean
+.PHONY: setup lint types test census mutants faults soak bench stress theory figures screenshots studio-bench bench-certified results docs clean
 
 setup: $(VENV)/.installed
 
@@ -30,6 +30,9 @@ mutants: setup
 
 census: setup
 	$(BIN)/exactdp census
+
+faults: setup
+	$(BIN)/python tests/faults.py
 
 soak: setup
 	$(BIN)/pytest -m soak -s

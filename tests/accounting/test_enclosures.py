@@ -10,6 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import flint
+import joblib
 import pytest
 
 import exactdp
@@ -91,10 +92,14 @@ def test_float64_and_balls_tie_on_census_pairs() -> None:
 
 
 @pytest.mark.soak
-def test_float64_and_balls_tie_on_ten_thousand_compositions() -> None:
-    done, left_out = _tie_random(range(1000, 11_200))
+def test_float64_and_balls_tie_on_a_hundred_thousand_compositions() -> None:
+    parts = joblib.Parallel(n_jobs=-1)(
+        joblib.delayed(_tie_random)(range(start, start + 250)) for start in range(1000, 101_000, 250)
+    )
+    done, left_out = (sum(column) for column in zip(*parts, strict=True))
     print(f"\n{done} random compositions tied, {left_out} left out as too fine")
-    assert done >= 10_000
+    assert done + left_out == 100_000
+    assert left_out < 1000
 
 
 @pytest.mark.soak
