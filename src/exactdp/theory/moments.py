@@ -17,7 +17,7 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from exactdp.balls import around_zero, ball, decimals, precision
+from exactdp.balls import around_zero, ball, decimals, precision, raised
 from exactdp.brackets import Bounds
 from exactdp.errors import AccuracyError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -26,7 +26,7 @@ from exactdp.numbers import Number, positive, whole
 LARGEST_ORDER = 60
 _SELF_DUAL = 1 / (2 * math.pi)  # where both series converge alike
 _MOST_TERMS = 5_000_000
-_MOST_BITS = 1 << 17
+_MOST_BITS = 1 << 17  # the working precision is doubled up to this
 
 
 def cumulant(sigma2: Number, order: int, digits: int = 20) -> Bounds:
@@ -139,18 +139,14 @@ def read_sigma2(sigma2: Number) -> Fraction:
 
 
 def _decimals(compute: Callable[[Fraction], arb], sigma2: Number, digits: int) -> Bounds:
-    """Raise the precision until the promise holds."""
+    """Raise the precision until the promise holds; an exact 0 is returned as it is."""
     s, wanted = read_sigma2(sigma2), whole(digits, "digits", 1, 1000)
-    return Bounds(*decimals(raised(lambda: compute(s), wanted), wanted))
+    start = math.ceil(wanted * math.log2(10)) + 40
 
-
-def raised(compute: Callable[[], arb], digits: int) -> arb:
-    """The ball at a precision at which it has `digits` correct digits; an exact 0 is returned as it is."""
-    bits = math.ceil(digits * math.log2(10)) + 40
-    while bits <= _MOST_BITS:
+    def attempt(bits: int) -> tuple[arb | None, int]:
         with precision(bits):
-            value = compute()
-            if value == 0 or int(value.rel_accuracy_bits()) > digits * math.log2(10) + 4:
-                return value
-        bits *= 2
-    raise AccuracyError(f"{digits} digits were not reached at {_MOST_BITS} bits. Ask for fewer digits.")
+            value = compute(s)
+            enough = value == 0 or int(value.rel_accuracy_bits()) > wanted * math.log2(10) + 4
+        return value if enough else None, bits
+
+    return Bounds(*decimals(raised(attempt, wanted, start, (_MOST_BITS // start).bit_length()), wanted))
