@@ -200,7 +200,7 @@ def test_interrupted_and_resumed(budget: Path, tmp_path: Path) -> None:
         while time.monotonic() < deadline and not list(folder.rglob("progress-*.jsonl")):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=240)
     assert process.returncode == 130
     (journal,) = folder.rglob("progress-*.jsonl")
     done = journal.read_text().count('"pair"')

@@ -57,7 +57,7 @@ def test_completion() -> None:
     # in its own process: which shell it is comes from the environment
     script = "import sys; sys.argv[0] = 'exactdp'; from exactdp.apps.cli import main; main()"
     environment = {**os.environ, "_EXACTDP_COMPLETE": "complete_bash", "COMP_WORDS": "exactdp c", "COMP_CWORD": "1"}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=240)
     assert {"compare", "calibrate", "convert"} <= set(done.stdout.split()), done.stderr
     assert "--show-completion" in run("--help").stdout
 

@@ -35,7 +35,7 @@ def test_the_command_serves_and_ends_with_ctrl_c(tmp_path: Path) -> None:
             assert client.post("/pair", json={"design": start["design"]}).status_code == 200
         workers = _children(process.pid)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode in (0, 130)
