@@ -8,12 +8,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import get_data
 
-__version__ = "0.1.0"
-
 _LISTED = (n for n in ast.parse(get_data(__name__, "__init__.pyi") or b"").body if isinstance(n, ast.ImportFrom))
 _HOMES = {alias.name: str(node.module) for node in _LISTED for alias in node.names}
 
-__all__ = ["__version__", *_HOMES]
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> object:

@@ -36,6 +36,6 @@ from exactdp.mechanisms.discrete_laplace import DiscreteLaplace as DiscreteLapla
 from exactdp.mechanisms.gaussian import Gaussian as Gaussian
 from exactdp.mechanisms.outcomes import Outcomes as Outcomes
 from exactdp.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
+from exactdp.version import __version__ as __version__
 
-__version__: str
 __all__: list[str]

@@ -38,6 +38,16 @@ QUESTIONS: list[tuple[Composition, dict[str, Any]]] = [
 ]
 
 
+OF_OLD = """{"format": "exactdp certificate", "version": 1, "composition": [{"sigma2": "2", "sensitivity": "1", "count": "2"}],
+"question": {"quantity": "delta", "given": "epsilon", "value": "1"}, "digits": 6,
+"enclosure": {"lower": "0.11961160546792024", "upper": "0.11961160546792028"},
+"plan": [{"payoff": "delta", "start": "2", "tilt": "3/2", "nodes": "69", "kept": "35", "aim_digits": "18", "bits": "130",
+"aliased": "2.803E-22", "dropped": "6.609E-21"}],
+"libraries": {"exactdp": "0.1.0", "python": "3.11.7", "python-flint": "0.9.0", "flint": "3.6.0", "numpy": "2.4.6",
+"scipy": "1.17.1"}, "sha256": "d7b2f3605de72f952ee4dcd85887c983cc1ec2105011d4c08462a598ee3ed0ca"}"""
+"""As version 0.1.0 wrote it."""
+
+
 @pytest.fixture(scope="module")
 def delta() -> Certificate:
     return certify(TEN, epsilon=3)
@@ -282,6 +292,13 @@ def test_malformed_records_are_refused_in_one_sentence(
 def test_hostile_texts_are_refused(text: str) -> None:
     with pytest.raises(InvalidInputError):
         Certificate.from_json(text)
+
+
+def test_certificates_of_the_first_version_verify() -> None:
+    assert verify(Certificate.from_json(OF_OLD)).holds
+    now = certify(2 * DiscreteGaussian(2), epsilon=1, digits=6)
+    assert now.libraries["exactdp"] == exactdp.__version__ != "0.1.0"
+    assert replace(now, libraries={}, sha256="") == replace(Certificate.from_json(OF_OLD), libraries={}, sha256="")
 
 
 def test_files_that_are_too_large_or_not_text_are_refused(tmp_path: Path) -> None:

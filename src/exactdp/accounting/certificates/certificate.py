@@ -24,11 +24,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import flint
-import numpy
-import scipy
-
-import exactdp
 from exactdp.accounting.certificates.routes import QUANTITY, Evaluation, prove
 from exactdp.accounting.composition import Composition
 from exactdp.errors import InvalidInputError
@@ -37,6 +32,7 @@ from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.notebooks import repr_html
 from exactdp.numbers import LARGEST_EPSILON, Number, rational, shown, whole
 from exactdp.strict_json import canonical, parse, read_decimal, read_fraction, read_text, read_whole, writable
+from exactdp.version import computed_with
 
 FORMAT, VERSION = "exactdp certificate", 1
 LARGEST_FILE = 10_000_000
@@ -226,11 +222,5 @@ def _read(record: dict[str, Any]) -> Certificate:
 
 
 def _versions() -> dict[str, str]:
-    return {
-        "exactdp": exactdp.__version__,
-        "python": platform.python_version(),
-        "python-flint": flint.__version__,
-        "flint": flint.__FLINT_VERSION__,
-        "numpy": numpy.__version__,
-        "scipy": scipy.__version__,
-    }
+    found = computed_with()
+    return {"exactdp": found.pop("exactdp"), "python": platform.python_version(), **found}

@@ -1,0 +1,90 @@
+"""Which code this is: the version, with a digest of the source, so that two different trees never share one.
+
+This file stands alone, because the build reads the distribution's version from it as well (`tool.hatch.version` in
+pyproject.toml). It needs neither git nor an installation, only the files that lie beside it, in a folder or in a zip.
+An editable installation keeps the version of the day it was made in its metadata; `exactdp.__version__` is that of the
+files as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+BASE = "0.2.0.dev0"
+"""What people count; a release is a commit in which it has no `.dev`."""
+
+_SOURCE = (
+    ".py",
+    ".pyi",
+    ".json",
+    ".js",
+    ".css",
+    ".html",
+    ".svg",
+)  # not what editors and interpreters leave beside them
+
+
+def source_digest(folder: Traversable | Path) -> str:
+    """A digest of the names and contents of all source files in a folder, whatever ends their lines."""
+    found = hashlib.sha256()
+    for name, content in sorted(_read(folder, "")):
+        text = content.replace(b"\r\n", b"\n")
+        found.update(f"{name}\n{len(text)}\n".encode() + text)
+    return found.hexdigest()
+
+
+def _read(folder: Traversable | Path, above: str) -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _read(entry, f"{above}{entry.name}/")
+        elif entry.name.endswith(_SOURCE):
+            yield above + entry.name, entry.read_bytes()
+
+
+def _package() -> Traversable | Path:
+    here = Path(__file__).parent
+    if here.is_dir():
+        return here
+    from importlib.resources import files
+
+    return files("exactdp")
+
+
+__version__ = f"{BASE}+src{source_digest(_package())[:12]}"
+
+
+def distribution_version() -> str:
+    """The version of an sdist or wheel: this one, or without the digest where EXACTDP_RELEASE names the version to release.
+
+    An index takes no version with a digest, and a number that is still counted as development is not released.
+    """
+    asked = os.environ.get("EXACTDP_RELEASE")
+    if asked is None:
+        return __version__
+    if asked != BASE or "dev" in BASE:
+        raise ValueError(
+            f"EXACTDP_RELEASE must be the version in src/exactdp/version.py, without .dev. Found {asked}, and {BASE} there."
+        )
+    return BASE
+
+
+def computed_with() -> dict[str, str]:
+    """The versions that decide the numbers: those of this package and of the libraries that it computes with."""
+    import flint
+    import numpy
+    import scipy
+
+    return {
+        "exactdp": __version__,
+        "python-flint": flint.__version__,
+        "flint": flint.__FLINT_VERSION__,
+        "numpy": numpy.__version__,
+        "scipy": scipy.__version__,
+    }
