@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup lint types test census mutants faults soak bench stress theory figures screenshots studio-bench bench-certified results docs clean
+.PHONY: setup lint types test census mutants faults minimums soak bench stress theory figures screenshots studio-bench bench-certified results docs clean
 
 setup: $(VENV)/.installed
 
@@ -24,6 +24,12 @@ types: setup
 
 test: lint types
 	$(BIN)/pytest -n auto -rs -m 'not soak'
+
+# the oldest dependencies that pyproject.toml allows, in an environment of their own; EXTRAS="plots studio" tries theirs too
+minimums:
+	$(PYTHON) -m venv --clear build/minimums
+	build/minimums/bin/python -m pip install --quiet --disable-pip-version-check --editable . $$($(PYTHON) tests/minimums.py pins $(EXTRAS)) 'pytest>=8' 'hypothesis>=6.100' 'mpmath>=1.3' 'httpx>=0.27'
+	build/minimums/bin/python tests/minimums.py test $(EXTRAS)
 
 mutants: setup
 	$(BIN)/python tests/mutants.py
