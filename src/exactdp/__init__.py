@@ -1,9 +1,11 @@
 """exactdp: exact, certified differential-privacy accounting for integer-valued noise.
 
 A public name is loaded when it is first used (SPEC 1 of Scientific Python); `__init__.pyi` lists them with their homes.
+The logger `exactdp` tells how answers are made to those who listen (docs/reference/index.md).
 """
 
 import ast
+import logging
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import get_data
@@ -12,6 +14,8 @@ _LISTED = (n for n in ast.parse(get_data(__name__, "__init__.pyi") or b"").body 
 _HOMES = {alias.name: str(node.module) for node in _LISTED for alias in node.names}
 
 __all__ = list(_HOMES)
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until a program listens
 
 
 def __getattr__(name: str) -> object:

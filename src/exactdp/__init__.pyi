@@ -18,6 +18,7 @@ from exactdp.errors import AccuracyWarning as AccuracyWarning
 from exactdp.errors import ExactDPError as ExactDPError
 from exactdp.errors import InvalidInputError as InvalidInputError
 from exactdp.errors import LatticeTooFineError as LatticeTooFineError
+from exactdp.errors import MissingExtraError as MissingExtraError
 from exactdp.guarantees.calibration import Calibration as Calibration
 from exactdp.guarantees.calibration import calibrate as calibrate
 from exactdp.guarantees.calibration import calibrate_sigma2 as calibrate_sigma2

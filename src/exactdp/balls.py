@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from flint import arb, ctx, fmpq
 from exactdp.errors import AccuracyError
 
 _LOCK = threading.RLock()
+_LOG = logging.getLogger(__name__)
 
 BITS = 192
 """Working precision of the constants of a loss (units, anchors, moments) and of conversions between guarantees."""
@@ -108,5 +110,6 @@ def raised(
         found, missing = attempt(working)
         if found is not None:
             return found
+        _LOG.debug("%d digits are not proved with %s working digits; %s more are tried.", digits, working, missing)
         working += missing
     raise AccuracyError(f"{digits} digits were not reached in {attempts} attempts. Ask for fewer digits.")

@@ -4,7 +4,7 @@ ExactDPError
 ├── InvalidInputError (also a ValueError)   a value was wrong; the text names it and the remedy
 ├── LatticeTooFineError                     the sum's lattice is too fine for the sieve
 ├── AccuracyError                           a bound exists but not at the accuracy that was asked for
-└── MissingExtraError                       an optional dependency is not installed
+└── MissingExtraError (also an ImportError) an optional dependency is not installed
 """
 
 from __future__ import annotations
@@ -33,8 +33,12 @@ class AccuracyError(ExactDPError):
     """The accuracy asked for was not reached within the limits of the method."""
 
 
-class MissingExtraError(ExactDPError):
+class MissingExtraError(ExactDPError, ImportError):
     """An optional dependency is not installed; the message names the command that installs it."""
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an optional dependency. Install it with: pip install 'exactdp[{extra}]'.")
+        self.feature, self.extra = feature, extra
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
+        return type(self), (self.feature, self.extra)  # what makes it again: workers send errors home

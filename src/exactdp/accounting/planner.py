@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from exactdp.mechanisms.mechanism import Mechanism
 LARGEST_STRIDE = 2_000_000
 """Windows that the sieve would have to walk for one contour; beyond it other methods are faster."""
 
+_LOG = logging.getLogger(__name__)
 _Asked = TypeVar("_Asked")
 _T = TypeVar("_T")
 
@@ -49,6 +51,7 @@ class OnLattice(BothDirections):
         try:
             return by_sieve(self._own, asked)
         except LatticeTooFineError:
+            _LOG.debug("The lattice is too fine for this question; the methods on the line answer.")
             return otherwise(asked)
 
     def contours(self) -> Contours:
@@ -80,10 +83,13 @@ def answers_for(mechanisms: Mapping[Mechanism, int], effort: Effort) -> BothDire
     """The planner's first decision: the sieve for discrete Gaussians whose lattice is not too fine, other methods otherwise."""
     total = TotalLoss(tuple(Part(m.loss(), n) for m, n in mechanisms.items()))
     gaussians = {m: n for m, n in mechanisms.items() if isinstance(m, DiscreteGaussian)}
-    if len(gaussians) < len(mechanisms):
+    lattice = Lattice(Group.of_each(gaussians)) if len(gaussians) == len(mechanisms) else None
+    on_lattice = lattice is not None and sieve_suits(lattice)
+    which = "the sieve on the lattice of the loss" if on_lattice else "the methods on the line"
+    _LOG.debug("%d groups of mechanisms are answered for by %s.", len(mechanisms), which)
+    if lattice is None:
         return BothDirections(total, effort)
-    lattice = Lattice(Group.of_each(gaussians))
-    return (OnLattice if sieve_suits(lattice) else BothDirections)(total, effort, lattice)
+    return (OnLattice if on_lattice else BothDirections)(total, effort, lattice)
 
 
 def sieve_suits(lattice: Lattice) -> bool:

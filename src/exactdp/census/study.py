@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from exactdp.errors import InvalidInputError
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, read_alpha, read_delta, read_epsilon, whole
 
+_LOG = logging.getLogger(__name__)
+
 
 def make_study(release: Release, grids: Grids, jobs: int = 1) -> Study:
     """All pairs of a release on the grids."""
@@ -46,6 +49,8 @@ def run_study(
     """
     found = {} if journal is None else journal.finished()
     left = [pair for pair in release.pairs if pair not in found]
+    if journal is not None:
+        _LOG.info("%d of %d pairs are in the journal %s.", len(found), len(release.pairs), journal.path.name)
     if found and left:
         told(f"{len(found)} of {len(release.pairs)} pairs were finished before.")
     done(len(found))

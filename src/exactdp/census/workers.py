@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeVar
@@ -10,6 +11,7 @@ from typing import Any, Self, TypeVar
 from exactdp.errors import InvalidInputError, MissingExtraError
 from exactdp.numbers import whole
 
+_LOG = logging.getLogger(__name__)
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
@@ -74,6 +76,7 @@ class Cores(Runner):
             except TerminatedWorkerError:
                 if attempt == _ATTEMPTS - 1:
                     raise
+                _LOG.info("A worker process was lost; %d of %d tasks are handed out again.", len(left), len(items))
 
 
 class Cluster(Runner):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import platform
 from collections.abc import Mapping
@@ -36,6 +37,7 @@ from exactdp.version import computed_with
 
 FORMAT, VERSION = "exactdp certificate", 1
 LARGEST_FILE = 10_000_000
+_LOG = logging.getLogger(__name__)
 
 _MOST_GROUPS, _MOST_COPIES = 1_000, 10**15
 
@@ -150,6 +152,7 @@ def certify(
     given, value = present[0], _question(present[0], rational(asked[present[0]], present[0]))
     digits = whole(digits, "digits", 5, 1000)
     lower, upper, plan = prove(_checked(composition), given, value, digits)
+    _LOG.debug("%d digits of %s are proved by %d Fourier sums.", digits, QUANTITY[given], len(plan))
     result = Certificate(composition, given, value, digits, lower, upper, plan, _versions())
     result = replace(result, sha256=result.digest())
     if path is not None:

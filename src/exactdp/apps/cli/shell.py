@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -104,8 +105,14 @@ OptionalBudgetArgument = Annotated[str, typer.Argument(metavar="[BUDGET]", help=
 def _root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say on standard error how answers are made, as it happens.")
+    ] = False,
 ) -> None:
     """Exact, certified differential-privacy accounting for integer-valued noise."""
+    if verbose:
+        logging.basicConfig(format="%(relativeCreated)7d ms  %(name)s: %(message)s")
+        logging.getLogger("exactdp").setLevel(logging.DEBUG)
     if version:
         print(f"exactdp {exactdp.__version__}")
         raise typer.Exit

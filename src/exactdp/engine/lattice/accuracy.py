@@ -12,6 +12,7 @@ Pairs of a family have one step before, the contours they share. What is wide in
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import TypeVar
@@ -31,6 +32,7 @@ RESORT_DIGITS = 14
 RESORT_ATTEMPTS = 3
 RESORT_WORK = 400_000
 
+_LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _Found = TypeVar("_Found", Bracket, Point)
 
@@ -49,7 +51,10 @@ def refine(
     """Replace what float64 left too wide, place by place, by the next steps up to `resort`."""
     if resort is Resort.NONE:
         return
-    for place in np.flatnonzero(found.is_wide(RESORT_WIDTH)).tolist():
+    wide = np.flatnonzero(found.is_wide(RESORT_WIDTH)).tolist()
+    if wide:
+        _LOG.debug("float64 left %d answers too wide; finer methods are asked.", len(wide))
+    for place in wide:
         better = conditioned(place)
         if resort is Resort.BALLS and (better is None or better.is_wide(RESORT_WIDTH)[0]):
             better = in_balls(place)
