@@ -5,7 +5,7 @@ The `zcdp_*` functions take the parameter rho of zero-concentrated differential 
 not certified. Formulas and proofs: docs/theory/conversions.md.
 
 rho and mu are single numbers (0, or at least 1e-100); epsilon, delta and alpha are numbers or arrays, all read exactly.
-Corners as in `Composition`: delta = 0 gives epsilon = inf, delta >= 1 gives -inf, delta above delta(0) gives a negative
+Corners as in `Composition`: delta = 0 gives epsilon = inf, delta = 1 gives -inf, delta above delta(0) gives a negative
 epsilon, epsilon = inf gives delta = 0 and -inf gives 1, and beta is 1 - alpha at alpha = 0 and 1. rho = 0 means that nothing
 is learnt: epsilon(0) = 0 and beta = 1 - alpha.
 """

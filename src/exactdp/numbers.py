@@ -152,18 +152,19 @@ def read_epsilon(value: object) -> Fraction | float:
 
 
 def read_delta(value: object) -> Fraction:
-    """delta as given by a user: a number from 0 on."""
-    result = rational(value, "delta")
-    if result < 0:
-        raise InvalidInputError(f"delta must be at least 0. Found {shown(value)}.")
-    return result
+    """delta as given by a user: a number from 0 to 1. Above 1 a minus sign was lost (1e10 for 1e-10), and no answer is right."""
+    return _probability(value, "delta")
 
 
 def read_alpha(value: object) -> Fraction:
     """alpha as given by a user: a number from 0 to 1."""
-    result = rational(value, "alpha")
+    return _probability(value, "alpha")
+
+
+def _probability(value: object, name: str) -> Fraction:
+    result = rational(value, name)
     if not 0 <= result <= 1:
-        raise InvalidInputError(f"alpha must be between 0 and 1. Found {shown(value)}.")
+        raise InvalidInputError(f"{name} must be between 0 and 1. Found {shown(value)}.")
     return result
 
 

@@ -10,8 +10,7 @@ from flint import arb
 
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.balls import BITS, ball, precision, upper_double
-from exactdp.errors import InvalidInputError
-from exactdp.numbers import Number, rational, read_alpha, shown
+from exactdp.numbers import Number, rational, read_alpha, read_delta
 
 
 def fdp_beta(pairs: Iterable[tuple[Number, Number]], alpha: Number) -> float:
@@ -26,9 +25,7 @@ def fdp_beta(pairs: Iterable[tuple[Number, Number]], alpha: Number) -> float:
     a = read_alpha(alpha)
     best = 0.0
     for epsilon, delta in pairs:
-        e, d = rational(epsilon, "epsilon"), rational(delta, "delta")
-        if not 0 <= d <= 1:
-            raise InvalidInputError(f"delta must be between 0 and 1. Found {shown(delta)}.")
+        e, d = rational(epsilon, "epsilon"), read_delta(delta)
         with precision(BITS):
             x = ball(min(max(e, Fraction(-(10**6))), Fraction(10**6)))  # farther out the lines are worth nothing
             lines = [1 - ball(d) - x.exp() * ball(a)] if abs(e) < 10**6 or not a else []

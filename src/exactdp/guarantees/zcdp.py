@@ -162,7 +162,7 @@ def _down(value: Fraction) -> float:
 
 
 def least_epsilon(spread: Fraction | float, delta: Any, inside: Callable[[Fraction], float]) -> Any:
-    """`inside` where 0 < delta < 1; -inf from 1 on; at 0 inf, or 0 if there is no spread."""
+    """`inside` where 0 < delta < 1; -inf at 1; at 0 inf, or 0 if there is no spread."""
 
     def at(d: Fraction) -> float:
         if 0 < d < 1:

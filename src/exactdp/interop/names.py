@@ -12,7 +12,7 @@ from exactdp.guarantees.epsilon_delta import fdp_beta
 from exactdp.guarantees.gaussian_dp import gdp_beta, gdp_delta
 from exactdp.guarantees.renyi import rdp_delta, rdp_epsilon
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta
-from exactdp.numbers import Number, log_rational, rational, read_share
+from exactdp.numbers import Number, log_rational, rational, read_delta, read_share
 
 
 def get_beta_from_gdp(mu: Number, alpha: Number) -> float:
@@ -39,7 +39,7 @@ def get_beta_from_adp(epsilon: Number, delta: Number, alpha: Number) -> float:
 
 def get_advantage_from_adp(epsilon: Number, delta: Number) -> float:
     """The advantage under (epsilon, delta)-DP: (e^epsilon - 1 + 2 delta) / (e^epsilon + 1)."""
-    e, d = rational(epsilon, "epsilon"), rational(delta, "delta")
+    e, d = rational(epsilon, "epsilon"), read_delta(delta)
     with precision(192):
         value = (ball(e).expm1() + 2 * ball(d)) / (ball(e).exp() + 1)
         return min(upper_double(value), 1.0)
