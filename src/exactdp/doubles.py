@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,3 +29,24 @@ CHAIN_SLACK = 2.0**-47
 
 LINE_SLACK = 2.0**-46
 """128 units: a line through a vertex, or a mixture: a slope, a product and a difference of numbers with EXP_SLACK each."""
+
+TINY = 1e-322
+"""20 times the smallest double: what a few operations can take away, in absolute terms, where doubles have few digits left."""
+
+
+def exp_below(log: float, slack: float = EXP_SLACK) -> float:
+    """A double at most e^log, and at most (1 - slack) e^log where that is far above TINY; at least 0. For lower bounds.
+
+    Guarantee: slack is at least EXP_SLACK (docs/theory/engine.md, section 7). The one way from a logarithm to a lower bound.
+    """
+    return max(math.exp(min(log, _LARGEST_LOG)) * (1 - slack) - TINY, 0.0)
+
+
+def exp_above(log: float, slack: float = EXP_SLACK) -> float:
+    """A double at least e^log, by a relative slack and by TINY; 0 at -inf only, which means a number known to be 0."""
+    if log > _LARGEST_LOG:
+        return math.inf
+    return math.exp(log) * (1 + slack) + TINY if log > -math.inf else 0.0
+
+
+_LARGEST_LOG = 709.7  # e^709.7 (1 + slack) is a double

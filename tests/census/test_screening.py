@@ -7,9 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb
 
 from exactdp import Composition
 from exactdp.accounting.pairs import Pairs
+from exactdp.balls import ball, precision
 from exactdp.census.screening import Screen, ScreenedOverall
 from exactdp.engine.family.contours import Family
 from exactdp.engine.lattice.lattice import Group
@@ -79,7 +81,8 @@ def test_overall_epsilon_delta_beta(both: tuple[Pairs, ScreenedOverall]) -> None
         assert low <= max(b.upper for b in each)
         assert max(b.lower for b in each) <= high
         assert high <= low * (1 + 1e-4)
-        assert overall.log_delta(epsilon) >= math.log(max(b.lower for b in each))
+        assert overall.log_delta(epsilon)[1] >= math.log(max(b.lower for b in each))
+        assert overall.log_delta(epsilon)[0] <= math.log(max(b.upper for b in each))
     low, high = overall.beta(Fraction(1, 20))
     assert low <= all_of[0].beta_bounds("0.05").upper
     assert high >= max(1 - max(c.delta(e) for c in all_of) - math.exp(e) / 20 for e in (0.5, 1, 1.5, 2, 2.5))
@@ -87,6 +90,24 @@ def test_overall_epsilon_delta_beta(both: tuple[Pairs, ScreenedOverall]) -> None
     curve = overall.curve(21)
     assert curve.beta[0] == 1
     assert (np.diff(curve.beta) <= 0).all()
+
+
+@pytest.mark.parametrize("log_wanted", [-741, -760])
+def test_overall_delta_around_the_end_of_doubles(log_wanted: int) -> None:
+    """Where delta is subnormal, and beyond, both ends are outward of what single pairs prove; logarithms keep their digits."""
+    pairs = Pairs(Family(family("same").members[:2]))
+    overall = ScreenedOverall(pairs)
+    epsilon = Fraction(round(compositions(pairs)[0].epsilon(Fraction(2) ** round(log_wanted / math.log(2)))))
+    each = [c.log_delta_bounds(epsilon) for c in compositions(pairs)]
+    least, most = max(b.lower for b in each), max(b.upper for b in each)
+    low, high = overall.delta(epsilon)
+    with precision(128):
+        assert ball(Fraction(low)) <= arb(most).exp()
+        assert ball(Fraction(high)) >= arb(least).exp()
+    logs = overall.log_delta(epsilon)
+    assert logs[0] <= most
+    assert logs[1] >= least
+    assert logs[1] - logs[0] < 1e-4
 
 
 def test_geometric_mean_of_far_peaks(both: tuple[Pairs, ScreenedOverall]) -> None:

@@ -169,12 +169,16 @@ class Composition:
 
     def log_delta(self, epsilon: Any) -> Any:
         """Natural logarithm of the upper bound of delta(epsilon), also where delta is below the double range."""
-        return each_of_list(epsilon, self._log_delta_floats, read_epsilon).upper
+        return self.log_delta_bounds(epsilon).upper
+
+    def log_delta_bounds(self, epsilon: Any) -> Bounds:
+        """Certified bounds of log delta(epsilon), also where delta is below the double range."""
+        return each_of_list(epsilon, self._log_delta_floats, read_epsilon)
 
     def epsilon(self, delta: Any) -> Any:
         """The least epsilon at this delta, rounded up: a certified upper bound (scalar or array).
 
-        The rule: the infimum of all real epsilon with delta(epsilon) <= delta. So delta = 0 gives inf, delta >= 1 gives -inf,
+        The rule: the infimum of all real epsilon with delta(epsilon) <= delta. So delta = 0 gives inf, delta = 1 gives -inf,
         and delta above delta(0) gives a negative epsilon.
         """
         return self.epsilon_bounds(delta).upper
@@ -287,12 +291,16 @@ class Composition:
 
     def _log_delta_floats(self, epsilons: list[Fraction | float]) -> tuple[list[float], list[float]]:
         finite = [e for e in epsilons if isinstance(e, Fraction)]
-        logs = iter(np.minimum(self._profile(finite).log_upper(), 0.0)) if finite else iter(())
-        result = [
-            float(next(logs)) if isinstance(e, Fraction) else (self._answers.log_lost if e > 0 else 0.0)
+        if finite:
+            bracket = self._profile(finite)
+            found = iter(zip(bracket.log_lower(), np.minimum(bracket.log_upper(), 0.0), strict=True))
+        pairs = [
+            tuple(map(float, next(found)))
+            if isinstance(e, Fraction)
+            else (self._answers.log_lost if e > 0 else (0.0, 0.0))
             for e in epsilons
         ]
-        return result, result
+        return [p[0] for p in pairs], [p[1] for p in pairs]
 
     def _epsilon_floats(self, delta: Fraction) -> tuple[float, float]:
         if delta == 0:

@@ -150,11 +150,11 @@ class BothDirections:
         return max(low, 0.0), high
 
     @property
-    def log_lost(self) -> float:
-        """The logarithm of its upper bound, through balls, so that nothing underflows."""
+    def log_lost(self) -> tuple[float, float]:
+        """Bounds of its logarithm, through balls, so that nothing underflows."""
         with precision(BITS):
-            logs = [ends_of(d.total.lost.log())[1] for d in self._directions if d.total.lost != 0]
-        return max(logs, default=-math.inf)
+            logs = [ends_of(d.total.lost.log()) for d in self._directions if d.total.lost != 0]
+        return _largest(logs) if logs else (-math.inf, -math.inf)
 
     @property
     def greatest_loss(self) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from exactdp.accounting.tradeoff_vertices import tails_at
-from exactdp.doubles import Floats
+from exactdp.doubles import Floats, exp_above, exp_below
 from exactdp.engine.lattice.accuracy import Resort
 from exactdp.engine.lattice.contours import Contours
 
@@ -24,8 +24,9 @@ from exactdp.engine.lattice.contours import Contours
 def lattice_masses(contours: Contours, points: list[int]) -> tuple[Floats, Floats]:
     """Certified bounds of P(h a <= S < h b) for neighbours a, b in an ascending list of lattice points."""
     tails = tails_at(contours, points, Resort.NONE)
-    low, high = np.exp([t.low for t in tails]), np.exp([t.high for t in tails])
-    return np.maximum(low[:-1] - high[1:], 0.0), high[:-1] - low[1:]
+    low, high = np.array([exp_below(t.low) for t in tails]), np.array([exp_above(t.high) for t in tails])
+    # a difference is rounded once
+    return np.maximum(np.nextafter(low[:-1] - high[1:], -1.0), 0.0), np.nextafter(high[:-1] - low[1:], 2.0)
 
 
 def smoothed_density(

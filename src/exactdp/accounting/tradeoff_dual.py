@@ -15,10 +15,9 @@ import numpy as np
 
 from exactdp.accounting.tradeoff_curve import TradeOffCurve, lower_hull
 from exactdp.brackets import PointAt
-from exactdp.doubles import LINE_SLACK, Floats
+from exactdp.doubles import LINE_SLACK, TINY, Floats
 from exactdp.numbers import log_rational
 
-_TINY = 1e-322  # a few times the smallest double: covers the underflow of the parts of F
 _BISECTIONS = 200
 _CLOSEST, _NEAR = 1e-7, 5  # F is first looked at 1e-7 times 1, 4, ..., 256 away from its estimated top
 _FARTHEST = 150.0
@@ -150,7 +149,7 @@ class _Line:
                 above = np.where(log_cost > 690.0, -np.inf, above)  # the cost was cut: nothing is known from below
             first, second = (rests[i], alpha) if self._small else (other, deltas[1 - i])
             below = shrink * ((first - second) + sign * slack * (first + second))
-            ends.append(np.where(e >= 0, above, below) + sign * _TINY)
+            ends.append(np.where(e >= 0, above, below) + sign * TINY)
         return ends[0], ends[1]
 
     def unscaled(self, value: float, up: bool) -> float:

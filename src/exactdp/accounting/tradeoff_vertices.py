@@ -25,7 +25,7 @@ from scipy.special import ndtri_exp
 
 from exactdp.accounting.tradeoff_curve import TradeOffCurve, lower_hull
 from exactdp.brackets import Bracket
-from exactdp.doubles import EXP_SLACK
+from exactdp.doubles import EXP_SLACK, TINY, exp_below
 from exactdp.engine.lattice.accuracy import RESORT_WIDTH, Resort, refine
 from exactdp.engine.lattice.conditioning import decisive, mix, support
 from exactdp.engine.lattice.contours import Contours
@@ -116,7 +116,7 @@ def beta_at_edge(
 
     lower, upper = polygon_bounds(list(tails), line)
     # a few times the smallest double covers the underflow of the parts of `upper`
-    return max(lower - 1e-322, 0.0), min(upper + 1e-322, 1.0)
+    return max(lower - TINY, 0.0), min(upper + TINY, 1.0)
 
 
 _Tails = TypeVar("_Tails")
@@ -262,8 +262,8 @@ def tradeoff_curve(contours: Contours, num: int) -> TradeOffCurve:
     if len(steps) > 2:  # the vertex in the middle, where alpha and beta are alike, is always there
         steps.remove(min(steps, key=lambda t: abs(2 * t - lattice.spread_steps - 1)))
     ordered = sorted(steps | {(lattice.spread_steps + 1) // 2})
-    alphas = [_exp(a.low) for a in tails_at(contours, ordered, Resort.NONE)]
-    betas = [_exp(b.low) for b in tails_at(contours, [lattice.spread_steps + 1 - t for t in ordered], Resort.NONE)]
+    alphas = [exp_below(a.low) for a in tails_at(contours, ordered, Resort.NONE)]
+    betas = [exp_below(b.low) for b in tails_at(contours, [lattice.spread_steps + 1 - t for t in ordered], Resort.NONE)]
     inside = [
         (min(max(a, 5e-324), 1 - 2.0**-53), min(b, 1 - 2.0**-53))
         for a, b in zip(alphas, betas, strict=True)

@@ -22,12 +22,11 @@ from exactdp.accounting.pairs import Pairs, Question
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.accounting.tradeoff_dual import beta_from_profile, curve_from_profile
 from exactdp.brackets import Point
-from exactdp.doubles import CHAIN_SLACK
+from exactdp.doubles import CHAIN_SLACK, TINY, exp_above, exp_below
 from exactdp.engine.lattice.accuracy import ACCURACY
 from exactdp.errors import LatticeTooFineError
 from exactdp.numbers import log_rational
 
-_TINY = 1e-322  # a few times the smallest double: what underflow can take away
 _SEARCH_STEPS = 100
 
 
@@ -50,9 +49,10 @@ class Overall:
         delta = self.point(epsilon).delta
         return float(delta.lower_floats().max()), float(min(delta.upper_floats().max(), 1.0))
 
-    def log_delta(self, epsilon: Fraction) -> float:
-        """Upper bound of the logarithm of the largest delta(epsilon)."""
-        return min(float(self.point(epsilon).delta.log_upper().max()), 0.0)
+    def log_delta(self, epsilon: Fraction) -> tuple[float, float]:
+        """Bounds of the logarithm of the largest delta(epsilon)."""
+        delta = self.point(epsilon).delta
+        return float(delta.log_lower().max()), min(float(delta.log_upper().max()), 0.0)
 
     def epsilon(self, delta: Fraction) -> tuple[float, float]:
         """Bounds of the largest epsilon(delta), 0 < delta < 1.
@@ -191,8 +191,8 @@ class _Envelope:
         alpha, beta = self._overall.pairs.tails([(pair, step), (pair, total + 1 - step)])
         # upwards and to the right, both of which stay above the envelope
         log = alpha.high if self._small else alpha.rest_low
-        u = math.exp(log) * (1 + CHAIN_SLACK) + _TINY if self._small else math.exp(log) * (1 - CHAIN_SLACK) - _TINY
-        vertex = _Vertex(u, math.exp(beta.high) * (1 + CHAIN_SLACK) + _TINY, pair, step)
+        u = (exp_above if self._small else exp_below)(log, CHAIN_SLACK)
+        vertex = _Vertex(u, exp_above(beta.high, CHAIN_SLACK), pair, step)
         on_right = u >= self._u if self._small else u <= self._u
         self._left, self._right = (self._left, vertex) if on_right else (vertex, self._right)
 
@@ -206,13 +206,13 @@ class _Envelope:
         if epsilon >= 0:
             slack += CHAIN_SLACK * abs(self._log_alpha)
             rest = float(point.rest.lower_floats().min())
-            return rest - math.exp(min(e + self._log_alpha, 700.0)) * (1 + slack) - slack * rest - _TINY
+            return rest - math.exp(min(e + self._log_alpha, 700.0)) * (1 + slack) - slack * rest - TINY
         # 1 - alpha - delta as a difference of two numbers that are known in relative terms
         if self._small:
             first, second = float(point.rest.lower_floats().min()), self._u
         else:
             first, second = self._u, float(point.delta.upper_floats().max())
-        return math.exp(e) * ((first - second) - slack * (first + second)) - _TINY
+        return math.exp(e) * ((first - second) - slack * (first + second)) - TINY
 
     def _between(self) -> Fraction:
         """The logarithm of the slope of the chord between the two vertices, exact where it is an edge of one pair's curve."""
@@ -232,4 +232,4 @@ class _Envelope:
         share = min(max(abs(right.u - self._u) / gap, 0.0), 1.0)
         rise = max(left.beta - right.beta, 0.0)
         # u itself is rounded, which moves the chord by its slope times that
-        return (right.beta + rise * share) * (1 + CHAIN_SLACK) + rise / gap * (self._u * CHAIN_SLACK + _TINY) + _TINY
+        return (right.beta + rise * share) * (1 + CHAIN_SLACK) + rise / gap * (self._u * CHAIN_SLACK + TINY) + TINY

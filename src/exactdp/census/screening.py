@@ -21,7 +21,7 @@ from exactdp.accounting.composition import Composition
 from exactdp.accounting.epsilon_search import both_readings, gaussian_start
 from exactdp.brackets import Bracket, Point
 from exactdp.census.overall import Overall
-from exactdp.doubles import Floats, Ints
+from exactdp.doubles import Floats, Ints, exp_above, exp_below
 from exactdp.engine.family.contours import Family
 from exactdp.engine.lattice.lattice import Group
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
@@ -150,7 +150,9 @@ class _SameSpread:
         log_density = float(epsilon) + float(log_ndtr(-float(epsilon) / root - root / 2))
         result = np.empty((4, len(self.pairs)))
         result[0], result[3] = log_gaussian, log_density
-        most = math.expm1(min(-log_gaussian, 700.0)) * (1 + 1e-9) + 1e-9
+        # delta is at most 1, and from R/2 on at most exp(-y^2 / (2 R)) (Lemma 1): that one where the other is out of range
+        log_most = 0.0 if log_gaussian > -700 else -y * y / (2 * r) * (1 - 1e-12)
+        most = math.expm1(log_most - log_gaussian) * (1 + 1e-9) + 1e-9
         result[1], result[2] = -1.0, most
         if abs(y) > _DEEPEST * root or self.is_hopeless:
             return result
@@ -220,11 +222,12 @@ class ScreenedOverall(Overall):
     def delta(self, epsilon: Fraction) -> tuple[float, float]:
         """Bounds of the largest delta(epsilon)."""
         low, high = self._largest(epsilon)
-        return math.exp(low) * (1 - _GAUSSIAN_SLACK), min(math.exp(high) * (1 + _GAUSSIAN_SLACK), 1.0)
+        return exp_below(low, _GAUSSIAN_SLACK), min(exp_above(high, _GAUSSIAN_SLACK), 1.0)
 
-    def log_delta(self, epsilon: Fraction) -> float:
-        """Upper bound of the logarithm of the largest delta(epsilon)."""
-        return min(self._largest(epsilon)[1] + _GAUSSIAN_SLACK, 0.0)
+    def log_delta(self, epsilon: Fraction) -> tuple[float, float]:
+        """Bounds of the logarithm of the largest delta(epsilon)."""
+        low, high = self._largest(epsilon)
+        return low - _GAUSSIAN_SLACK, min(high + _GAUSSIAN_SLACK, 0.0)
 
     def epsilon(self, delta: Fraction) -> tuple[float, float]:
         """Bounds of the largest epsilon(delta), 0 < delta < 1: exact for a few suspects, then up as the screen asks."""

@@ -115,12 +115,17 @@ class Study:
 
     def log_delta(self, epsilon: Any) -> Any:
         """Natural logarithm of the upper bound of delta(epsilon), also below the double range."""
+        return self.log_delta_bounds(epsilon).upper
+
+    def log_delta_bounds(self, epsilon: Any) -> Bounds:
+        """Certified bounds of the logarithm of the largest delta(epsilon), also below the double range."""
 
         def one(e: Fraction | float) -> tuple[float, float]:
-            found = self._overall.log_delta(e) if isinstance(e, Fraction) else (-math.inf if e > 0 else 0.0)
-            return found, found
+            if isinstance(e, float):
+                return (-math.inf, -math.inf) if e > 0 else (0.0, 0.0)
+            return self._overall.log_delta(e)
 
-        return each(epsilon, one, read_epsilon).upper
+        return each(epsilon, one, read_epsilon)
 
     def epsilon(self, delta: Any) -> Any:
         """The least epsilon that the whole release satisfies at this delta, rounded up (scalar or array)."""
