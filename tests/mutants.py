@@ -24,6 +24,7 @@ TESTS = {
     "engine/family/contours.py": ["tests/engine/test_family.py"],
     "accounting/pairs.py": ["tests/engine/test_family.py"],
     "accounting/enclosures.py": ["tests/accounting/test_enclosures.py", "-m", "not soak"],
+    "doubles.py": ["tests/ground/test_doubles.py"],
     "brackets.py": ["tests/accounting/test_enclosures.py", "tests/accounting/test_composition.py", "-m", "not soak"],
     "census/overall.py": ["tests/census/test_study.py", "-k", "envelope or overall"],
     "guarantees/calibration.py": ["tests/census/test_savings.py", "tests/guarantees/test_calibration.py"],
@@ -57,6 +58,20 @@ TESTS = {
 OTHERS = ["tests/engine/test_bounds.py"]
 
 MUTANTS = [
+    ("a subnormal lower end rounded to nearest", "doubles.py", "(1 - slack) - TINY", "(1 - slack)"),
+    ("an upper end of 0 for what underflows", "doubles.py", "(1 + slack) + TINY", "(1 + slack)"),
+    (
+        "doubling past the largest value",
+        "guarantees/calibration.py",
+        "before, m, move = m, min(m + move, largest), 2 * move",
+        "before, m, move = m, (m + move if m + move <= largest else m), 2 * move",
+    ),
+    (
+        "a tiny delta met by doubles",
+        "guarantees/calibration.py",
+        "log_delta_bounds(self.epsilon)[1] <= self._log_delta - self._log_error",
+        "log_delta_bounds(self.epsilon)[1] <= self._log_delta + 1",
+    ),
     (
         "far peaks of members dropped",
         "census/screening.py",
@@ -254,8 +269,8 @@ MUTANTS = [
     (
         "a chord through lowered vertices",
         "census/overall.py",
-        "math.exp(beta.high) * (1 + CHAIN_SLACK)",
-        "math.exp(beta.low) * (1 - 1e-9)",
+        "exp_above(beta.high, CHAIN_SLACK)",
+        "exp_above(beta.low, CHAIN_SLACK) * (1 - 1e-9)",
     ),
     ("a suspect left out", "census/overall.py", "if bounds[p] > limit}", "if bounds[p] > limit + 1e-3}"),
     (

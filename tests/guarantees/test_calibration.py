@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -171,8 +172,52 @@ def test_tiny_noise_suffices() -> None:
 
 def test_a_target_that_cannot_be_met() -> None:
     c = DiscreteGaussian(1) + DiscreteGaussian(50)
-    with pytest.raises(AccuracyError, match=f"up to {LARGEST_FACTOR} "):
+    with pytest.raises(AccuracyError, match="No factor meets the target: the mechanisms outside of the part"):
         calibrate(c, target(epsilon=1, delta="1e-6"), [DiscreteGaussian(50)], grid=1)
+    with pytest.raises(AccuracyError, match=f"^{LARGEST_FACTOR}, .* is proved not to meet the target"):
+        calibrate(c, target(epsilon="1e-7", delta="1e-6"), grid=1)
+
+
+@pytest.mark.parametrize(("largest", "m"), [(LARGEST_FACTOR, 1), (10**6, 999_999), (1000, 700), (1000, 1000)])
+def test_the_last_step_goes_to_the_largest_value(largest: int, m: int) -> None:
+    """Whatever holds up to the largest value is found: doubling must not jump past it."""
+    asked = (lambda f: f >= m, lambda f: f < m, lambda f: True)
+    for grid in (1, 7):
+        assert least_on_grid(*asked, grid, largest=largest) == m
+
+
+def test_noise_that_ends_before_the_largest_value() -> None:
+    """Where the range of a noise parameter ends on the way up, its end is tried; no claim is made of what is beyond."""
+    ends = lambda f: 3 <= f <= 777  # noqa: E731
+    assert least_on_grid(lambda f: f >= 700 and ends(f), lambda f: f < 700, ends, 1) == 700
+    with pytest.raises(AccuracyError, match=r"^777, the largest value that is tried, is proved not"):
+        least_on_grid(lambda f: False, lambda f: True, ends, 1)
+    with pytest.raises(AccuracyError, match="too wide to tell whether 777"):
+        least_on_grid(lambda f: False, lambda f: False, ends, 1)
+    with pytest.raises(AccuracyError, match="There is no such noise"):
+        least_on_grid(lambda f: False, lambda f: True, lambda f: False, 1)
+
+
+def test_sigma2_beyond_half_a_million() -> None:
+    """Doubling goes from 524,288 past a million; the answer lies between."""
+    wanted = target(epsilon="0.01", delta="1e-5")
+    found = calibrate_sigma2(10, wanted, grid=1)
+    assert 590_000 < found.factor < 600_000
+    assert _met(found.composition, wanted) is True
+    assert _met(10 * DiscreteGaussian(found.factor - 1), wanted) is False
+    assert calibrate_sigma2(1, target(epsilon=1, delta="1e-5"), 10_000, grid=1).factor > 10**9
+
+
+def test_a_delta_below_the_doubles() -> None:
+    """Doubles cannot tell 1e-400 from 0; logarithms can, for the proof of either side."""
+    wanted = target(epsilon=2, delta="1e-400")
+    found = calibrate_sigma2(1, wanted, grid=1)
+    at, below = found.composition, Composition([DiscreteGaussian(found.factor - 1)])
+    assert at.delta_bounds(2, digits=10).upper <= Decimal("1e-400") < below.delta_bounds(2, digits=10).lower
+    assert wanted.holds(at)
+    assert wanted.fails(below)
+    assert not wanted.holds(below)
+    assert not wanted.fails(at)
 
 
 def test_more_noise_is_not_always_more_private() -> None:
@@ -231,7 +276,9 @@ def test_the_search_on_made_up_curves() -> None:
         def holds(f: Fraction, noise: dict[Fraction, bool] = noise, edge: Fraction = edge) -> bool:
             return noise.get(f, f >= edge)
 
-        factor = least_on_grid(holds, lambda f, holds=holds: not holds(f), grid, rng.choice([None, 1, 5 * grid]))
+        factor = least_on_grid(
+            holds, lambda f, holds=holds: not holds(f), lambda f: True, grid, rng.choice([None, 1, 5 * grid])
+        )
         assert (factor * grid).denominator == 1
         assert holds(factor)
         below = factor - Fraction(1, grid)
@@ -240,10 +287,10 @@ def test_the_search_on_made_up_curves() -> None:
 
 def test_the_search_gives_up_where_nothing_can_be_told() -> None:
     with pytest.raises(AccuracyError, match="coarser grid"):
-        least_on_grid(lambda f: f >= 2, lambda f: f < Fraction(19, 10), 100)
-    assert least_on_grid(lambda f: f >= 2, lambda f: f < Fraction(19, 10), 5) == 2
+        least_on_grid(lambda f: f >= 2, lambda f: f < Fraction(19, 10), lambda f: True, 100)
+    assert least_on_grid(lambda f: f >= 2, lambda f: f < Fraction(19, 10), lambda f: True, 5) == 2
     with pytest.raises(AccuracyError, match="weaker"):
-        least_on_grid(lambda f: False, lambda f: True, 10)
+        least_on_grid(lambda f: False, lambda f: True, lambda f: True, 10)
 
 
 # --- wrong input
@@ -325,3 +372,13 @@ def test_the_step_below_is_out_of_range() -> None:
     """No noise of less than sigma2 = 1/1000 can be asked for; the factor is the least that can."""
     found = calibrate(Composition([DiscreteGaussian("0.001")]), target(epsilon=600, delta="0.5"), grid=10)
     assert found.factor == 1
+
+
+def test_a_delta_below_the_doubles_is_met_by_no_less() -> None:
+    """Between logarithms that differ by less than 1."""
+    c = Composition([DiscreteGaussian(50)])
+    low, high = (Fraction(x) for x in c.delta_bounds(7, digits=10))
+    assert high < Fraction(1, 10**290)
+    assert not target(epsilon=7, delta=low / 2).holds(c)
+    assert target(epsilon=7, delta=low / 2).fails(c)
+    assert target(epsilon=7, delta=high * 2).holds(c)

@@ -11,14 +11,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from exactdp.accounting.composition import Composition
-from exactdp.census.pair_results import make_overall
 from exactdp.census.releases import Allocation, Release
 from exactdp.census.study import Study
 from exactdp.errors import InvalidInputError
-from exactdp.guarantees.calibration import GRID, LARGEST_FACTOR, MeetsEpsilonDelta, Target, least_on_grid, questions
+from exactdp.guarantees.calibration import (
+    GRID,
+    LARGEST_FACTOR,
+    MeetsEpsilonDelta,
+    Target,
+    epsilon_delta_target,
+    least_on_grid,
+    questions,
+)
 from exactdp.guarantees.gaussian_estimates import gaussian_delta
 from exactdp.notebooks import repr_html
-from exactdp.numbers import shown
+from exactdp.numbers import Number, shown, whole
 
 
 @dataclass(frozen=True)
@@ -37,25 +44,19 @@ class Saving:
         return 1 - self.factor
 
 
-def overall_saving(release: Release, epsilon: Fraction, delta: Fraction) -> Saving:
+def overall_saving(release: Release, epsilon: Number, delta: Number) -> Saving:
     """For the whole release, all pairs: the search uses the full path with itself, the proof uses all pairs."""
-    proxy, wanted = release.proxy, MeetsEpsilonDelta(epsilon, delta)
-
-    def holds(both: tuple[Composition, Release]) -> bool:
-        return wanted.holds(both[0]) and make_overall(both[1]).delta(epsilon)[1] <= delta
-
-    def fails(both: tuple[Composition, Release]) -> bool:
-        return wanted.fails(both[0]) or make_overall(both[1]).delta(epsilon)[0] > delta
-
-    asked = questions(lambda factor: (proxy.scaled(factor), release.scaled(factor)), holds, fails)
-    return Saving(epsilon, delta, least_on_grid(*asked, GRID, _gaussian_guess(proxy.mu, epsilon, delta)))
+    wanted = epsilon_delta_target(epsilon, delta)
+    guess = _gaussian_guess(release.proxy.mu, wanted)
+    return Saving(wanted.epsilon, wanted.delta, _least_factor(release, wanted, None, GRID, guess))
 
 
-def level_saving(release: Release, level: str, epsilon: Fraction, delta: Fraction) -> Saving:
+def level_saving(release: Release, level: str, epsilon: Number, delta: Number) -> Saving:
     """For one geographic level of the full path, both paths of a pair, accounted on its own."""
-    part, wanted = level_pair(release, level), MeetsEpsilonDelta(epsilon, delta)
-    guess = _gaussian_guess(part.mu, epsilon, delta)
-    return Saving(epsilon, delta, least_on_grid(*questions(part.scaled, wanted.holds, wanted.fails), GRID, guess))
+    _check_level(release, level)
+    part, wanted = level_pair(release, level), epsilon_delta_target(epsilon, delta)
+    asked = questions(part.scaled, wanted.holds, wanted.fails)
+    return Saving(wanted.epsilon, wanted.delta, least_on_grid(*asked, GRID, _gaussian_guess(part.mu, wanted)))
 
 
 def level_pair(release: Release, level: str) -> Composition:
@@ -70,20 +71,29 @@ def calibrate_release(
 
     Over all pairs: the full path with itself decides first, all pairs prove. One step less is proved not to meet the target.
     """
-    if level is not None and level not in release.table:
+    if level is not None:
+        _check_level(release, level)
+    factor = _least_factor(release, wanted, level, grid)
+    return factor, release.scaled(factor, level)
+
+
+def _check_level(release: Release, level: str) -> None:
+    if level not in release.table:
         raise InvalidInputError(f"A level of this design is one of {', '.join(release.table)}. Found {shown(level)}.")
 
+
+def _least_factor(release: Release, wanted: Target, level: str | None, grid: int, guess: int | None = None) -> Fraction:
     def at(factor: Fraction) -> tuple[Composition, Study]:
         design = release.scaled(factor, level)
         return design.proxy, design.account()
 
     asked = questions(at, lambda both: all(map(wanted.holds, both)), lambda both: any(map(wanted.fails, both)))
-    factor = least_on_grid(*asked, grid)
-    return factor, release.scaled(factor, level)
+    return least_on_grid(*asked, whole(grid, "grid", 1), guess)
 
 
-def _gaussian_guess(mu: float, epsilon: Fraction, delta: Fraction) -> int:
+def _gaussian_guess(mu: float, wanted: MeetsEpsilonDelta) -> int:
     """Heuristic: affects speed only."""
+    epsilon, delta = wanted.epsilon, wanted.delta
     low, high = 0, GRID
     while high < LARGEST_FACTOR * GRID and gaussian_delta(mu * (GRID / high) ** 0.5, epsilon) > delta:
         low, high = high, 2 * high

@@ -1,12 +1,15 @@
 """Calibration: the least noise that meets a target, on a stated grid, on the safe side.
 
 The search is free; the answer is proved: at the factor returned the target holds by certified bounds, and one grid step below
-it fails by certified bounds. That still smaller factors fail as well is not claimed.
+it fails by certified bounds. That still smaller factors fail as well is not claimed: delta of a discrete Gaussian is not monotone
+in sigma2. So a refusal claims no more than what was proved either: that the largest factor fails, or that no factor at all can
+help because the rest of the composition fails on its own, which more mechanisms never mend (docs/theory/conversions.md).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -15,16 +18,19 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from exactdp.accounting.composition import Composition
+from exactdp.doubles import EXP_SLACK
 from exactdp.errors import AccuracyError, InvalidInputError
 from exactdp.guarantees.tightest_mu import GaussianDP, tightest_mu
-from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.mechanisms.discrete_gaussian import LARGEST_SIGMA2, DiscreteGaussian
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.notebooks import repr_html
-from exactdp.numbers import Number, positive, read_epsilon, read_share, shown, whole
+from exactdp.numbers import Number, log_rational, positive, read_epsilon, read_share, shown, whole
 
 GRID = 10_000
 LARGEST_FACTOR = 1_000_000
+_SMALLEST_DOUBLES = Fraction(1, 10**290)
+"""Below it a delta is compared by its logarithm: doubles end at 5e-324 and have few digits before."""
 
 
 class Target(ABC):
@@ -48,11 +54,23 @@ class MeetsEpsilonDelta(Target):
 
     def holds(self, curve: Any) -> bool:
         """By the upper bound of delta."""
+        if self.delta < _SMALLEST_DOUBLES:
+            return bool(curve.log_delta_bounds(self.epsilon)[1] <= self._log_delta - self._log_error)
         return bool(curve.delta_bounds(self.epsilon)[1] <= self.delta)
 
     def fails(self, curve: Any) -> bool:
         """By the lower bound of delta."""
+        if self.delta < _SMALLEST_DOUBLES:
+            return bool(curve.log_delta_bounds(self.epsilon)[0] > self._log_delta + self._log_error)
         return bool(curve.delta_bounds(self.epsilon)[0] > self.delta)
+
+    @property
+    def _log_delta(self) -> float:
+        return log_rational(self.delta)
+
+    @property
+    def _log_error(self) -> float:
+        return EXP_SLACK * (1 + abs(self._log_delta))
 
 
 @dataclass(frozen=True)
@@ -107,7 +125,7 @@ def target(
     named = {"epsilon": epsilon, "delta": delta, "alpha": alpha, "beta": beta, "advantage": advantage, "mu": mu}
     given = [name for name, value in named.items() if value is not None]
     if given == ["epsilon", "delta"]:
-        return MeetsEpsilonDelta(_finite(read_epsilon(epsilon), epsilon), read_share(delta, "delta"))
+        return epsilon_delta_target(epsilon, delta)
     if given == ["alpha", "beta"]:
         return MeetsTradeOff(read_share(alpha, "alpha"), read_share(beta, "beta"))
     if given == ["advantage"]:
@@ -119,10 +137,12 @@ def target(
     )
 
 
-def _finite(value: Fraction | float, shown_as: object) -> Fraction:
-    if isinstance(value, float):
-        raise InvalidInputError(f"epsilon must be a finite number. Found {shown(shown_as)}.")
-    return value
+def epsilon_delta_target(epsilon: Number | None, delta: Number | None) -> MeetsEpsilonDelta:
+    """delta(epsilon) <= delta as a user gives it: a finite epsilon, and a delta strictly between 0 and 1."""
+    finite = read_epsilon(epsilon)
+    if isinstance(finite, float):
+        raise InvalidInputError(f"epsilon must be a finite number. Found {shown(epsilon)}.")
+    return MeetsEpsilonDelta(finite, read_share(delta, "delta"))
 
 
 @dataclass(frozen=True)
@@ -156,6 +176,11 @@ def calibrate(
             )
     scaled = Composition({m: n for m, n in composition.mechanisms.items() if m in chosen})
     kept = {m: n for m, n in composition.mechanisms.items() if m not in chosen}
+    if kept and wanted.fails(Composition(kept, composition.effort)):
+        raise AccuracyError(
+            "No factor meets the target: the mechanisms outside of the part fail it on their own. Scale them too, or ask for a "
+            "weaker guarantee."
+        )
 
     def at(factor: Fraction) -> Composition:
         return Composition(Counter(kept) + Counter(scaled.scaled(factor).mechanisms), composition.effort)
@@ -165,14 +190,18 @@ def calibrate(
 
 
 _Design = TypeVar("_Design")
+_Asked = Callable[[Fraction], bool]
 
 
 def questions(
     at: Callable[[Fraction], _Design], holds: Callable[[_Design], bool], fails: Callable[[_Design], bool]
-) -> tuple[Callable[[Fraction], bool], Callable[[Fraction], bool]]:
-    """Whether a factor is proved to suffice, and whether not to; noise outside its range (`at` refuses it) is too little."""
+) -> tuple[_Asked, _Asked, _Asked]:
+    """Whether a factor is proved to suffice, whether not to, and whether there is such noise: `at` refuses what is out of range.
 
-    def asked(proof: Callable[[_Design], bool], otherwise: bool) -> Callable[[Fraction], bool]:
+    Noise that there is not does not suffice.
+    """
+
+    def asked(proof: Callable[[_Design], bool], otherwise: bool) -> _Asked:
         def answer(factor: Fraction) -> bool:
             try:
                 design = at(factor)
@@ -182,7 +211,7 @@ def questions(
 
         return answer
 
-    return asked(holds, False), asked(fails, True)
+    return asked(holds, False), asked(fails, True), asked(lambda design: True, False)
 
 
 def calibrate_sigma2(count: int, wanted: Target, sensitivity: int = 1, grid: int = 1000) -> Calibration:
@@ -193,19 +222,15 @@ def calibrate_sigma2(count: int, wanted: Target, sensitivity: int = 1, grid: int
     def at(sigma2: Fraction) -> Composition:
         return Composition({DiscreteGaussian(sigma2, sensitivity): copies})
 
-    sigma2 = least_on_grid(*questions(at, wanted.holds, wanted.fails), steps)
+    sigma2 = least_on_grid(*questions(at, wanted.holds, wanted.fails), steps, largest=int(LARGEST_SIGMA2))
     return Calibration(sigma2, Fraction(1, steps), at(sigma2))
 
 
 def least_on_grid(
-    holds: Callable[[Fraction], bool], fails: Callable[[Fraction], bool], grid: int, guess: int | None = None
+    holds: _Asked, fails: _Asked, exists: _Asked, grid: int, guess: int | None = None, largest: int = LARGEST_FACTOR
 ) -> Fraction:
-    """m / grid at which `holds`, while one step below `fails`; searched from `guess`, or from 1."""
-    high, move = grid if guess is None else guess, 1
-    while not holds(Fraction(high, grid)):
-        high, move = high + move, 2 * move
-        if high > LARGEST_FACTOR * grid:
-            raise AccuracyError(f"No value up to {LARGEST_FACTOR} meets the target. Ask for a weaker guarantee.")
+    """m / grid at which `holds`, while one step below `fails`; searched from `guess`, or from 1, up to `largest`."""
+    high = _from_above(holds, fails, exists, grid, grid if guess is None else guess, largest * grid)
     low, move = high - 1, 1
     while low > 0 and not fails(Fraction(low, grid)):
         if holds(Fraction(low, grid)):
@@ -222,3 +247,28 @@ def least_on_grid(
                 f"The bounds are too wide to tell whether {middle}/{grid} suffices. Choose a coarser grid."
             )
     return Fraction(high, grid)
+
+
+def _from_above(holds: _Asked, fails: _Asked, exists: _Asked, grid: int, guess: int, largest: int) -> int:
+    """The first m of a rising sequence at which m / grid `holds`; the last one tried is the largest that there is."""
+    m, move = min(guess, largest), 1
+    while not holds(Fraction(m, grid)):
+        before, m, move = m, min(m + move, largest), 2 * move
+        if exists(Fraction(before, grid)) and not exists(
+            Fraction(m, grid)
+        ):  # past the end of the range: go to that end
+            m = largest = bisect_left(range(m), True, lo=before + 1, key=lambda k: not exists(Fraction(k, grid))) - 1
+        if m == before:
+            raise AccuracyError(_why_not(fails, exists, Fraction(m, grid)))
+    return m
+
+
+def _why_not(fails: _Asked, exists: _Asked, last: Fraction) -> str:
+    """What is proved where the largest value does not hold."""
+    if not exists(last):
+        return (
+            f"There is no such noise up to {last}, the largest value that is tried. Use a smaller sensitivity or count."
+        )
+    if fails(last):
+        return f"{last}, the largest value that is tried, is proved not to meet the target. Ask for a weaker guarantee."
+    return f"The bounds are too wide to tell whether {last}, the largest value that is tried, meets the target."
