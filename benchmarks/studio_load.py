@@ -1,11 +1,15 @@
 """The studio under load: many clients at once, mixed questions, no error, steady memory.
 
     .venv/bin/python benchmarks/studio_load.py [--clients 50] [--seconds 60]
+    .venv/bin/python benchmarks/studio_load.py --plans 4 [--seconds 30]
 
 Starts `exactdp studio` on a free port. Every client asks one question after the other: mostly pairs of edited designs, some
 checks, exports, uploads, conversions, certificates and pages, now and then all pairs or a calibration, sometimes a bad file or
 an answer that it does not wait for. What is neither answered nor rightly refused counts as an error. Prints a table and the
 memory of the server and its workers over time; the exit code is 1 if there was an error or if memory kept growing.
+
+With --plans, so many clients ask for all pairs of a wide design, whose plan alone takes seconds, while one asks short questions;
+printed is how long these take beside them, and how long when nobody else asks, in the same run.
 """
 
 from __future__ import annotations
@@ -146,6 +150,56 @@ async def _load(address: str, process: psutil.Process, clients: int, seconds: fl
     return tally
 
 
+def _wide(number: int) -> dict[str, Any]:
+    """A design of 400 budgets and 100 paths; each number makes another one."""
+    draw = random.Random(number)
+    levels = [
+        {
+            "name": f"L{i}",
+            "queries": [{"name": f"q{j}", "rho": f"{draw.randint(1, 100)}/10000"} for j in range(20)],
+        }
+        for i in range(20)
+    ]
+    paths = [{"number": k, "bypassed": [f"L{i}" for i in range(1, 20) if draw.random() < 0.3]} for k in range(1, 101)]
+    return {"name": "wide", "levels": levels, "paths": paths}
+
+
+async def _short_ones(http: httpx.AsyncClient, seconds: float, marked: str) -> list[float]:
+    """The milliseconds of checks that were not asked before."""
+    found: list[float] = []
+    until = time.monotonic() + seconds
+    design = (await http.get("/api/v1/releases/dhc-persons-us")).json()["design"]
+    while time.monotonic() < until:
+        start = time.monotonic()
+        response = await http.post("/api/v1/check", json={"design": {**design, "source": f"{marked} {len(found)}"}})
+        response.raise_for_status()
+        found.append(1000 * (time.monotonic() - start))
+        await asyncio.sleep(0.05)
+    return found
+
+
+async def _beside_plans(address: str, plans: int, seconds: float) -> None:
+    async with httpx.AsyncClient(base_url=address, timeout=180) as http:
+
+        async def plan(number: int) -> None:
+            while True:
+                number += plans
+                await http.post("/api/v1/overall", json={"design": _wide(number), "tradeoff": None})
+
+        alone = await _short_ones(http, seconds / 3, "alone")
+        planning = [asyncio.ensure_future(plan(number)) for number in range(plans)]
+        beside = await _short_ones(http, seconds, "beside")
+        for task in planning:
+            task.cancel()
+        await asyncio.gather(*planning, return_exceptions=True)
+    for label, times in (("alone", alone), (f"beside {plans} plans", beside)):
+        print(
+            f"check {label:<18}{len(times):>5} times, median {statistics.median(times):>6.1f} ms, largest {max(times):>7.1f} ms"
+        )
+    ratios = [measure(beside) / measure(alone) for measure in (statistics.median, max)]
+    print(f"beside / alone: median {ratios[0]:.1f}, largest {ratios[1]:.1f}")
+
+
 def _report(tally: Tally, seconds: float) -> bool:
     print(f"{'request':<22}{'count':>7}{'median ms':>11}{'95% ms':>9}{'largest ms':>12}")
     for kind in MIX:
@@ -170,6 +224,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--plans", type=int, default=0)
     chosen = parser.parse_args()
     run = "from exactdp.apps.cli import main; main()"
     command = [sys.executable, "-c", run, "studio", "--port", "0", "--no-browser"]
@@ -180,6 +235,9 @@ def main() -> int:
             if address is None:
                 print("The studio did not start.", file=sys.stderr)
                 return 1
+            if chosen.plans:
+                asyncio.run(_beside_plans(address[0], chosen.plans, chosen.seconds))
+                return 0
             tally = asyncio.run(_load(address[0], psutil.Process(server.pid), chosen.clients, chosen.seconds))
         finally:
             server.send_signal(signal.SIGINT)

@@ -43,6 +43,8 @@ class WorkLimits:
     report_waiting: int = 8
     short_seconds: float = 3.0
     """A short question that takes longer is moved to the long lane."""
+    crowded_seconds: float = 1.0
+    """The same while others wait for a worker of the short lane."""
     grace_seconds: float = 0.5
     """What is no longer wanted is ended after so long; a short question mostly ends before, and its worker stays warm."""
     long_seconds: float = 60.0

@@ -18,7 +18,26 @@ from exactdp.apps.studio.work.dispatch import answered
 from exactdp.apps.studio.work.overall import assembled
 from exactdp.apps.studio.work.pair import halves, joined
 
-_LONG = ("calibrate", "certify", "table")
+LONG_PAIR = 100_000
+LONG_FILE = 200_000
+_LONG = ("calibrate", "certify", "table", "overall_plan", "overall_part")
+"""Routes whose work grows with the number of pairs, of digits or of steps."""
+
+
+def is_long(name: str, question: Record) -> bool:
+    """Whether a question is planned as a long one: by its route, or by its size. Heuristic: affects waiting only.
+
+    Measured on two cores: a pair takes milliseconds up to about 100,000 budgets times different budgets, and seconds beyond; a
+    budget file of 200,000 characters takes a third of a second.
+    """
+    if name in _LONG:
+        return True
+    if name == "parse":
+        return len(question["text"]) > LONG_FILE
+    if name != "pair":
+        return False
+    budgets = [str(query["rho"]) for level in question["design"]["levels"] for query in level["queries"]]
+    return len(budgets) * len(set(budgets)) > LONG_PAIR
 
 
 class Memory:
@@ -46,12 +65,21 @@ class Memory:
 
 
 class Scheduler:
-    """Three lanes: short questions never wait behind long ones, and neither wait behind reports."""
+    """Three lanes: short questions never wait behind long ones, and neither wait behind reports.
+
+    What is long is decided by `is_long` before any work. A question that turns out to be long although it was planned as a short
+    one leaves the short lane after `short_seconds`, or after `crowded_seconds` as soon as someone waits for its worker.
+    """
 
     def __init__(self, limits: WorkLimits | None = None, answer: Answer = answered) -> None:
         self.limits = limits or WorkLimits()
         self.short = Lane(
-            self.limits.short_workers, self.limits.short_waiting, self.limits, answer, self.limits.grace_seconds
+            self.limits.short_workers,
+            self.limits.short_waiting,
+            self.limits,
+            answer,
+            grace=self.limits.grace_seconds,
+            crowded=self.limits.crowded_seconds,
         )
         self.long = Lane(self.limits.long_workers, self.limits.long_waiting, self.limits, answer)
         self.reports = Lane(self.limits.report_workers, self.limits.report_waiting, self.limits, answer)
@@ -67,7 +95,7 @@ class Scheduler:
 
     async def answer(self, name: str, question: Record) -> bytes:
         """The JSON of an answer, from the lane for such questions; two workers share a pair where both are free."""
-        if name in _LONG:
+        if is_long(name, question):
             work = self._in_long_lane(name, question)
         elif name == "report":
             work = _limited(self.reports, name, question, self.limits.report_seconds)
@@ -119,7 +147,7 @@ class Scheduler:
             return
         loop = asyncio.get_running_loop()
         start = loop.time()
-        planned = (await self._short_then_long("overall_plan", question)).answer
+        planned = (await self._in_long_lane("overall_plan", question)).answer
         parts, known, remarks = planned["parts"], planned["known"], list(planned["remarks"])
         rows: dict[str, dict[int, list[Record]]] = {}
         done = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import mmap
 import multiprocessing
 import os
@@ -172,7 +173,7 @@ class Worker:
         self._process = context.Process(target=work, args=(theirs, limits.memory_bytes, answer), daemon=True)
         self._process.start()
         theirs.close()
-        self._ended = False
+        self._ended = self._hurried = False
         try:
             if not self._connection.poll(_BOOT_SECONDS):
                 raise TimeoutError
@@ -196,7 +197,7 @@ class Worker:
             reply = self._connection.recv()
         except (EOFError, OSError, BrokenPipeError):
             self.end()
-            raise CrashedError(_CRASHED) from None
+            raise TooLongError if self._hurried else CrashedError(_CRASHED) from None
         assert isinstance(reply, Reply)
         return reply
 
@@ -205,6 +206,11 @@ class Worker:
         if not self._ended:
             self._ended = True
             self._process.kill()
+
+    def hurry(self) -> None:
+        """End the process now, as if its time were over: others wait."""
+        self._hurried = True
+        self.end()
 
     @property
     def ended(self) -> bool:
@@ -219,19 +225,32 @@ class Worker:
 
 
 class Lane:
-    """Workers for one kind of questions, and the queue before them. For one event loop."""
+    """Workers for one kind of questions, and the queue before them. For one event loop.
 
-    def __init__(self, workers: int, waiting: int, limits: WorkLimits, answer: Answer, grace: float = 0.0) -> None:
+    `grace`: seconds that work may go on which nobody wants any more. `crowded`: seconds that work may take while others wait.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        waiting: int,
+        limits: WorkLimits,
+        answer: Answer,
+        *,
+        grace: float = 0.0,
+        crowded: float = math.inf,
+    ) -> None:
         self._answer = answer
         self._limits = limits
         self._context = _context()
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="studio")
         self._size, self._most_waiting = workers, waiting
         self._idle: list[Worker] = []
-        self._busy: set[Worker] = set()
+        self._busy: dict[Worker, float] = {}
         self._queue: deque[asyncio.Future[None]] = deque()
         self._free = workers
-        self._grace, self._closed = grace, False
+        self._grace, self._crowded, self._closed = grace, crowded, False
+        self._alarm: asyncio.TimerHandle | None = None
         self._loose_ends: set[asyncio.Future[None]] = set()
 
     async def start(self, first: tuple[str, Record]) -> None:
@@ -266,7 +285,8 @@ class Lane:
         except BaseException:
             self._leave()
             raise
-        self._busy.add(worker)
+        self._busy[worker] = asyncio.get_running_loop().time()
+        self._hurry()
         call = asyncio.get_running_loop().run_in_executor(self._threads, worker.ask, name, question, seconds)
         try:
             reply = await asyncio.shield(call)
@@ -303,6 +323,7 @@ class Lane:
             raise FullError(_BUSY)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append(turn)
+        self._hurry()
         try:
             await asyncio.wait_for(turn, self._limits.queue_seconds)
         except BaseException as error:
@@ -314,6 +335,21 @@ class Lane:
             if isinstance(error, TimeoutError):
                 raise FullError(_BUSY) from None
             raise
+
+    def _hurry(self) -> None:
+        """While others wait, end what takes longer than it may then, and look again when the next one would."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if not self._queue or self._closed or self._crowded == math.inf:
+            return
+        loop = asyncio.get_running_loop()
+        late = loop.time() - self._crowded
+        for worker, start in self._busy.items():
+            if start <= late:
+                worker.hurry()
+        if later := [start for start in self._busy.values() if start > late]:
+            self._alarm = loop.call_at(min(later) + self._crowded, self._hurry)
 
     def _leave(self) -> None:
         while self._queue:
@@ -346,7 +382,7 @@ class Lane:
                 await asyncio.to_thread(starting.result().close)
 
     def _put_back(self, worker: Worker) -> None:
-        self._busy.discard(worker)
+        self._busy.pop(worker, None)
         if worker.ended:
             self._later(asyncio.to_thread(worker.close))
         else:
@@ -361,6 +397,7 @@ class Lane:
     async def close(self) -> None:
         """End all workers."""
         self._closed = True
+        self._hurry()
         for worker in (*self._idle, *self._busy):
             worker.end()
         for worker in self._idle:
