@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup lint types test census mutants faults minimums soak bench stress theory figures screenshots studio-bench bench-certified results docs clean
+.PHONY: setup lint types test census mutants faults minimums soak bench stress theory figures schemas screenshots studio-bench bench-certified results docs clean
 
 setup: $(VENV)/.installed
 
@@ -53,6 +53,9 @@ results: setup
 figures: setup
 	$(BIN)/python docs/rooms_figure.py
 	$(BIN)/python docs/concepts_figure.py
+
+schemas: setup
+	for name in certificate design object; do $(BIN)/exactdp schema $$name -o docs/schemas/$$name-1.json; done
 
 screenshots: setup
 	$(BIN)/python docs/screenshots.py

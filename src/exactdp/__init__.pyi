@@ -31,6 +31,7 @@ from exactdp.interop.frames import to_frame as to_frame
 from exactdp.interop.frames import write_table as write_table
 from exactdp.interop.json_objects import from_json as from_json
 from exactdp.interop.json_objects import to_json as to_json
+from exactdp.interop.schemas import json_schema as json_schema
 from exactdp.mechanisms.approximate_dp import ApproximateDP as ApproximateDP
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace as DiscreteLaplace

@@ -26,6 +26,11 @@ _TEXTS = {
 }
 
 
+def pattern(kind: str) -> str:
+    """The texts of one of the kinds above, as a regular expression of JSON Schema."""
+    return f"^(?:{_TEXTS[kind].pattern})$"
+
+
 def parse(text: str) -> dict[str, Any]:
     """JSON without duplicate names, fractional numbers or long integers: a certificate has none."""
     record = load(text, "The file is not the JSON of a certificate", digits=9, doubles=False)

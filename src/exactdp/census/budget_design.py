@@ -18,15 +18,15 @@ SETTINGS = ("title", "source", "unit", "total_rho")
 UNITS = ("rho", "sigma2", "share")
 MOST_CELLS = 10_000
 MOST_BYPASSED = 1_000
-_RESERVED = {*SETTINGS, *UNITS, "level", "levels", "level_shares", "query", "bypassed"}
+RESERVED = {*SETTINGS, *UNITS, "level", "levels", "level_shares", "query", "bypassed"}
 _MOST_BITS = 6_310  # of a common denominator: 1,900 digits, so that every budget can be written in fewer than 4,000
 _LIMITS = {
     "rho": (1 / LARGEST_SIGMA2, 1 / SMALLEST_SIGMA2),
     "sigma2": (SMALLEST_SIGMA2, LARGEST_SIGMA2),
     "share": (SMALLEST_SIGMA2 / LARGEST_SIGMA2, Fraction(1)),
 }
-_NUMBER = re.compile(r"[+-]?([0-9]+/[0-9]+|([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)")
-_BYPASS_NUMBER = re.compile(r"0{0,5}[1-9][0-9]{0,5}")
+NUMBER = re.compile(r"[+-]?([0-9]+/[0-9]+|([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)")
+BYPASS_NUMBER = re.compile(r"0{0,5}[1-9][0-9]{0,5}")
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _cells(draft: Draft) -> dict[str, dict[str, object]]:
         result[level] = {}
         for written, value in queries:
             query = _name(written, "query")
-            if query.lower() in _RESERVED:
+            if query.lower() in RESERVED:
                 raise InvalidInputError(
                     f"A query cannot be called {query}, a word of the format, as in level {shown(level)}. "
                     "Rename it; if it is a setting, put it above the first level."
@@ -166,7 +166,7 @@ def _bypassed(given: Sequence[tuple[str, Sequence[str]]], levels: Collection[str
     result: dict[int, tuple[str, ...]] = {}
     top = next(iter(levels))
     for written, names in given:
-        if not _BYPASS_NUMBER.fullmatch(written.strip()):
+        if not BYPASS_NUMBER.fullmatch(written.strip()):
             raise InvalidInputError(
                 "The number of a set of bypassed levels must be a whole number from 1 to 999999. "
                 f"Found {shown(written) or 'nothing'}."
@@ -194,7 +194,7 @@ def _number(value: object, what: str, limits: str, place: str = "") -> Fraction:
     """The exact number that was written, refused if it is none or outside the limits."""
     if isinstance(value, str):
         value = value.strip()
-    if type(value) is not int and not (isinstance(value, str) and _NUMBER.fullmatch(value)):
+    if type(value) is not int and not (isinstance(value, str) and NUMBER.fullmatch(value)):
         raise InvalidInputError(
             f"{what} must be a number such as 0.0073, 73/10000 or 1e-3. Found {shown(value) or 'nothing'}{place}."
         )

@@ -40,7 +40,7 @@ from exactdp.guarantees.comparison import Comparison
 from exactdp.guarantees.risk import Risk
 from exactdp.guarantees.tightest_mu import GaussianDP
 from exactdp.interop import json_values as values
-from exactdp.interop.json_values import Codec, found, members, refuse
+from exactdp.interop.json_values import Codec, Schema, found, members, record_schema, refuse
 from exactdp.mechanisms.approximate_dp import ApproximateDP
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
@@ -85,6 +85,10 @@ def from_json(text: str) -> Any:
         raise InvalidInputError("The text is not the JSON of an exactdp object. Found lists within lists.") from None
 
 
+_BASES: dict[type, str] = {}
+"""The classes of which an object may hold any, and what the schema calls that."""
+
+
 def _object(base: type) -> Codec:
     """An object of any registered kind that is a `base`."""
 
@@ -112,7 +116,8 @@ def _object(base: type) -> Codec:
         kind.check(result)
         return result
 
-    return Codec(write, read)
+    _BASES[base] = f"any-{base.__name__}"
+    return Codec(write, read, {"$ref": f"#/$defs/{_BASES[base]}"})
 
 
 _ANYTHING = _object(object)
@@ -250,3 +255,21 @@ _RESULTS = (
 )
 _KINDS: dict[str, _Kind] = {kind.__name__: _kind(kind) for kind in (*_MECHANISMS, *_RESULTS)}
 """Everything that can be written, by the name of its class."""
+
+
+def object_schema() -> Schema:
+    """The JSON Schema of what `to_json` writes, certificates left out; `$defs` has the value of every kind."""
+
+    def tagged(base: type, **header: Schema) -> Schema:
+        names = [name for name, kind in _KINDS.items() if issubclass(kind.type, base)]
+        kinds = [{"properties": {"kind": {"const": n}, "value": {"$ref": f"#/$defs/{n}"}}} for n in names]
+        return {**record_schema({**header, "kind": {"enum": names}, "value": {"type": "object"}}), "anyOf": kinds}
+
+    contents = {
+        name: record_schema({field: codec.schema for field, codec in kind.codecs.items()})
+        for name, kind in _KINDS.items()
+    }
+    return {
+        **tagged(object, format={"const": FORMAT}, version={"const": VERSION}),
+        "$defs": {**contents, **{name: tagged(base) for base, name in _BASES.items() if base is not object}},
+    }

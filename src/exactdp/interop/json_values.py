@@ -1,5 +1,7 @@
 """Values as JSON types, and back: numbers, texts, arrays, tuples and mappings.
 
+Each codec has a JSON Schema of what it writes; everything it reads satisfies it, too.
+
 Exact numbers (whole, Fraction, Decimal) are texts. A float is the JSON number that reads back as the same double; inf, -inf and
 nan are texts. A mapping is a list of pairs, since its order may matter; an array has its shape beside its values.
 """
@@ -16,18 +18,33 @@ import numpy as np
 
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import shown
-from exactdp.strict_json import read_decimal, read_text, read_whole, writable
+from exactdp.strict_json import pattern, read_decimal, read_text, read_whole, writable
 
 _MOST_DIMENSIONS = 32
 _NOT_FINITE = ("inf", "-inf", "nan")
 _DECIMAL_NOT_FINITE = ("Infinity", "-Infinity", "NaN")
 
 
+Schema = dict[str, Any]
+"""A JSON Schema, or a part of one."""
+
+
 class Codec(NamedTuple):
-    """How values of one kind are written and read; the second argument is the place, for refusals."""
+    """How values of one kind are written and read, the second argument being the place, for refusals; and their schema."""
 
     write: Callable[[Any, str], Any]
     read: Callable[[Any, str], Any]
+    schema: Schema
+
+
+def record_schema(properties: Mapping[str, Schema]) -> Schema:
+    """The schema of a JSON object that has these members and no others."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def refuse(where: str, what: str, value: object) -> NoReturn:
@@ -53,16 +70,16 @@ def members(record: object, names: tuple[str, ...], where: str) -> dict[str, Any
     return record
 
 
-def _itself(kind: type, what: str) -> Codec:
+def _itself(kind: type, what: str, name: str) -> Codec:
     """A value that is itself in JSON."""
 
     def either_way(value: object, where: str) -> object:
         return value if type(value) is kind else refuse(where, what, value)
 
-    return Codec(either_way, either_way)
+    return Codec(either_way, either_way, {"type": name})
 
 
-def _exact(kinds: tuple[type, ...], what: str, parse: Callable[[Any, str], Any]) -> Codec:
+def _exact(kinds: tuple[type, ...], what: str, parse: Callable[[Any, str], Any], schema: Schema) -> Codec:
     """An exact number as its text. Each number has one spelling, and nothing is written that cannot be read."""
 
     def write(value: Any, where: str) -> str:
@@ -79,7 +96,7 @@ def _exact(kinds: tuple[type, ...], what: str, parse: Callable[[Any, str], Any])
         value = parse(text, where)
         return value if str(value) == text else refuse(where, f"{what} in its shortest form, {shown(value)}", text)
 
-    return Codec(write, read)
+    return Codec(write, read, schema)
 
 
 def _parse_fraction(text: object, where: str) -> Fraction:
@@ -123,7 +140,12 @@ def _either(one: Codec, is_one: Callable[[Any], bool], is_one_in_json: Callable[
     return Codec(
         lambda value, where: (one if is_one(value) else other).write(value, where),
         lambda value, where: (one if is_one_in_json(value) else other).read(value, where),
+        _any_of(one.schema, other.schema),
     )
+
+
+def _any_of(*schemas: Schema) -> Schema:
+    return {"anyOf": list(schemas)}
 
 
 def _array(elements: Mapping[str, Codec]) -> Codec:
@@ -156,7 +178,15 @@ def _array(elements: Mapping[str, Codec]) -> Codec:
         except ValueError:
             refuse(f"The shape of {where}", "one that an array can have", shape)
 
-    return Codec(write, read)
+    extent = {"type": "integer", "minimum": 0, "exclusiveMaximum": 1 << 31}
+    shape_schema = {"type": "array", "items": extent, "maxItems": _MOST_DIMENSIONS}
+    schemas = [
+        record_schema(
+            {"array": {"const": kind}, "shape": shape_schema, "values": {"type": "array", "items": codec.schema}}
+        )
+        for kind, codec in elements.items()
+    ]
+    return Codec(write, read, _any_of(*schemas))
 
 
 def tuple_of(codecs: Sequence[Codec], endless: bool = False) -> Codec:
@@ -168,9 +198,13 @@ def tuple_of(codecs: Sequence[Codec], endless: bool = False) -> Codec:
         each = [*codecs] * len(values) if endless else codecs
         return [(c, v, f"{where}[{i}]") for i, (c, v) in enumerate(zip(each, values, strict=True))]
 
+    schema: Schema = {"type": "array", "items": codecs[0].schema}
+    if not endless:
+        schema = {"type": "array", "prefixItems": [c.schema for c in codecs], "items": False, "minItems": len(codecs)}
     return Codec(
         lambda values, where: [c.write(value, place) for c, value, place in over(values, where, tuple)],
         lambda values, where: tuple(c.read(value, place) for c, value, place in over(values, where, list)),
+        schema,
     )
 
 
@@ -189,7 +223,7 @@ def mapping_of(key: Codec, content: Codec) -> Codec:
             result[name] = own
         return result
 
-    return Codec(write, read)
+    return Codec(write, read, pairs.schema)
 
 
 def optional(codec: Codec) -> Codec:
@@ -197,13 +231,26 @@ def optional(codec: Codec) -> Codec:
     return Codec(
         lambda value, where: None if value is None else codec.write(value, where),
         lambda value, where: None if value is None else codec.read(value, where),
+        _any_of(codec.schema, {"type": "null"}),
     )
 
 
-TEXT, TRUTH = _itself(str, "a text"), _itself(bool, "true or false")
-WHOLE = _exact((int, np.integer), "a whole number", lambda text, where: read_whole({where: text}, where))
-FRACTION, DECIMAL = _exact((Fraction,), "a fraction", _parse_fraction), _exact((Decimal,), "a decimal", _parse_decimal)
-FLOAT = Codec(_write_float, _read_float)
+def _text_schema(kind: str) -> Schema:
+    return {"type": "string", "pattern": pattern(kind)}
+
+
+TEXT, TRUTH = _itself(str, "a text", "string"), _itself(bool, "true or false", "boolean")
+WHOLE = _exact(
+    (int, np.integer),
+    "a whole number",
+    lambda text, where: read_whole({where: text}, where),
+    _text_schema("whole number"),
+)
+FRACTION = _exact((Fraction,), "a fraction", _parse_fraction, _text_schema("fraction"))
+DECIMAL = _exact(
+    (Decimal,), "a decimal", _parse_decimal, _any_of(_text_schema("decimal"), {"enum": list(_DECIMAL_NOT_FINITE)})
+)
+FLOAT = Codec(_write_float, _read_float, _any_of({"type": "number"}, {"enum": list(_NOT_FINITE)}))
 NUMBER = _either(
     DECIMAL,
     lambda value: isinstance(value, Decimal),

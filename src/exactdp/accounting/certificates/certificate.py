@@ -39,7 +39,9 @@ FORMAT, VERSION = "exactdp certificate", 1
 LARGEST_FILE = 10_000_000
 _LOG = logging.getLogger(__name__)
 
-_MOST_GROUPS, _MOST_COPIES = 1_000, 10**15
+MOST_GROUPS, _MOST_COPIES = 1_000, 10**15
+DIGITS = 5, 1000
+"""The fewest and the most that a certificate promises."""
 
 
 @dataclass(frozen=True)
@@ -150,10 +152,10 @@ def certify(
         found = " and ".join(present) or "none of them"
         raise InvalidInputError(f"A certificate answers one question: give epsilon, delta or alpha. Found {found}.")
     given, value = present[0], _question(present[0], rational(asked[present[0]], present[0]))
-    digits = whole(digits, "digits", 5, 1000)
+    digits = whole(digits, "digits", *DIGITS)
     lower, upper, plan = prove(_checked(composition), given, value, digits)
     _LOG.debug("%d digits of %s are proved by %d Fourier sums.", digits, QUANTITY[given], len(plan))
-    result = Certificate(composition, given, value, digits, lower, upper, plan, _versions())
+    result = Certificate(composition, given, value, digits, lower, upper, plan, versions())
     result = replace(result, sha256=result.digest())
     if path is not None:
         result.save(path)
@@ -174,9 +176,9 @@ def _checked(composition: Composition) -> Composition:
     """The composition, refused where a record of it would be out of bounds."""
     if not isinstance(composition, Composition):
         raise InvalidInputError(f"A certificate is about a Composition. Found {type(composition).__name__}.")
-    if len(composition.discrete_gaussians) > _MOST_GROUPS:
+    if len(composition.discrete_gaussians) > MOST_GROUPS:
         found = len(composition.discrete_gaussians)
-        raise InvalidInputError(f"A certificate has at most {_MOST_GROUPS} distinct mechanisms. Found {found}.")
+        raise InvalidInputError(f"A certificate has at most {MOST_GROUPS} distinct mechanisms. Found {found}.")
     for mechanism, count in composition.discrete_gaussians.items():
         writable(mechanism.sigma2, "sigma2")
         if count > _MOST_COPIES:
@@ -186,8 +188,8 @@ def _checked(composition: Composition) -> Composition:
 
 def _read(record: dict[str, Any]) -> Certificate:
     """The certificate of a parsed record; KeyError or TypeError where fields are missing or of another type."""
-    if len(record["composition"]) > _MOST_GROUPS:
-        raise InvalidInputError(f"A certificate has at most {_MOST_GROUPS} distinct mechanisms.")
+    if len(record["composition"]) > MOST_GROUPS:
+        raise InvalidInputError(f"A certificate has at most {MOST_GROUPS} distinct mechanisms.")
     counts = {
         DiscreteGaussian(read_fraction(entry, "sigma2"), read_whole(entry, "sensitivity")): read_whole(entry, "count")
         for entry in record["composition"]
@@ -215,15 +217,16 @@ def _read(record: dict[str, Any]) -> Certificate:
         _checked(Composition(counts)),
         given,
         _question(given, read_fraction(record["question"], "value")),
-        whole(record["digits"], "digits", 5, 1000),
+        whole(record["digits"], "digits", *DIGITS),
         read_decimal(record["enclosure"], "lower"),
         read_decimal(record["enclosure"], "upper"),
         plan,
-        {name: read_text(record["libraries"], name, "short text") for name in _versions()},
+        {name: read_text(record["libraries"], name, "short text") for name in versions()},
         read_text(record, "sha256", "SHA-256"),
     )
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """The versions of the libraries that a certificate names."""
     found = computed_with()
     return {"exactdp": found.pop("exactdp"), "python": platform.python_version(), **found}

@@ -1,0 +1,135 @@
+"""JSON Schemas (draft 2020-12) of the files that others write and read: certificates, designs, objects.
+
+They are made of what the readers themselves use: names, limits, the spelling of numbers. Whatever a reader takes satisfies the
+schema. The converse fails where a rule is beyond a schema: sums of budgets, canonical spelling, the proof of a claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any, get_type_hints
+
+from exactdp.accounting.certificates import certificate
+from exactdp.accounting.certificates.routes import QUANTITY, Evaluation
+from exactdp.census.budget_design import BYPASS_NUMBER, MOST_BYPASSED, NUMBER, RESERVED, UNITS
+from exactdp.errors import InvalidInputError
+from exactdp.interop.json_objects import VERSION as OBJECT_VERSION
+from exactdp.interop.json_objects import object_schema
+from exactdp.interop.json_values import Schema, record_schema
+from exactdp.numbers import shown
+from exactdp.strict_json import pattern
+
+DESIGN_VERSION = 1
+"""Budget files carry no number: unknown keys are refused, and the ones there are keep their meaning."""
+
+_SPELLING = {str: "short text", int: "whole number", Fraction: "fraction"}
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of a `certificate`, of a `design` (a budget file, as its TOML reads) or of an `object` (`to_json`).
+
+    >>> json_schema("certificate")["properties"]["format"]
+    {'const': 'exactdp certificate'}
+    """
+    if name not in SCHEMAS:
+        raise InvalidInputError(f"A schema is one of {', '.join(SCHEMAS)}. Found {shown(name)}.")
+    title, version, make = SCHEMAS[name]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:exactdp:schema:{name}:{version}",
+        "title": title,
+        **make(),
+    }
+
+
+def _text(kind: str) -> Schema:
+    return {"type": "string", "pattern": pattern(kind)}
+
+
+def _certificate() -> Schema:
+    mechanism = {"sigma2": _text("fraction"), "sensitivity": _text("whole number"), "count": _text("whole number")}
+    hints = get_type_hints(Evaluation)
+    evaluation = {field.name: _text(_SPELLING.get(hints[field.name], "decimal")) for field in fields(Evaluation)}
+    question = record_schema(
+        {"quantity": {"enum": list(QUANTITY.values())}, "given": {"enum": list(QUANTITY)}, "value": _text("fraction")}
+    )
+    asked = [{"properties": {"quantity": {"const": q}, "given": {"const": g}}} for g, q in QUANTITY.items()]
+    fewest, most = certificate.DIGITS
+    return record_schema(
+        {
+            "format": {"const": certificate.FORMAT},
+            "version": {"const": certificate.VERSION},
+            "composition": {"type": "array", "items": record_schema(mechanism), "maxItems": certificate.MOST_GROUPS},
+            "question": {**question, "anyOf": asked},
+            "digits": {"type": "integer", "minimum": fewest, "maximum": most},
+            "enclosure": record_schema({"lower": _text("decimal"), "upper": _text("decimal")}),
+            "plan": {"type": "array", "items": record_schema(evaluation)},
+            "libraries": record_schema(dict.fromkeys(certificate.versions(), _text("short text"))),
+            "sha256": _text("SHA-256"),
+        }
+    )
+
+
+def _design() -> Schema:
+    text: Schema = {"type": "string"}
+    budget: Schema = {
+        "description": "An exact number: 0.0073, or as a text 73/10000. A fraction needs quotation marks.",
+        "anyOf": [
+            {"type": "number", "exclusiveMinimum": 0},
+            {"type": "string", "pattern": rf"^\s*(?:{NUMBER.pattern})\s*$", "not": {"pattern": r"^\s*-"}},
+        ],
+    }
+    any_case = ("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in unit) for unit in UNITS)
+    unit: Schema = {
+        "default": UNITS[0],
+        "anyOf": [{"enum": list(UNITS)}, {"type": "string", "pattern": rf"^\s*(?:{'|'.join(any_case)})\s*$"}],
+    }
+    named = {"pattern": r"\S"}
+    queries = {
+        "type": "object",
+        "propertyNames": {**named, "not": {"enum": sorted(RESERVED)}},
+        "additionalProperties": {"$ref": "#/$defs/budget"},
+        "minProperties": 1,
+    }
+    properties: dict[str, Schema] = {
+        "title": text,
+        "source": text,
+        "unit": unit,
+        "total_rho": {"$ref": "#/$defs/budget"},
+        "levels": {
+            "type": "object",
+            "propertyNames": named,
+            "additionalProperties": {"$ref": "#/$defs/queries"},
+            "minProperties": 1,
+        },
+        "level_shares": {
+            "type": "object",
+            "propertyNames": named,
+            "additionalProperties": {"$ref": "#/$defs/budget"},
+            "minProperties": 1,
+        },
+        "bypassed": {
+            "type": "object",
+            "propertyNames": {"pattern": rf"^\s*(?:{BYPASS_NUMBER.pattern})\s*$"},
+            "additionalProperties": {"type": "array", "items": text, "uniqueItems": True},
+            "maxProperties": MOST_BYPASSED,
+        },
+    }
+    return {
+        **record_schema(properties),
+        "required": ["levels"],
+        "dependentRequired": {"level_shares": ["unit", "total_rho"]},
+        "if": {"required": ["unit"], "properties": {"unit": {"const": "share"}}},
+        "then": {"required": ["total_rho"]},
+        "$defs": {"budget": budget, "queries": queries},
+    }
+
+
+SCHEMAS: dict[str, tuple[str, int, Callable[[], Schema]]] = {
+    "certificate": ("A certificate of exactdp", certificate.VERSION, _certificate),
+    "design": ("A budget file of exactdp (TOML)", DESIGN_VERSION, _design),
+    "object": ("An object written by exactdp.to_json", OBJECT_VERSION, object_schema),
+}
+"""Title, version and maker of each."""
