@@ -17,11 +17,12 @@ import tomllib
 from functools import partialmethod
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 CORE = (
     *("ground", "mechanisms", "accounting/test_composition.py", "accounting/test_certificates.py"),
-    *("apps/test_cli.py", "apps/test_cli_designs.py", "test_package.py"),
+    *("apps/test_cli.py", "apps/test_cli_designs.py", "apps/test_cli_guarantees.py", "test_package.py"),
 )
 TESTS = {
     "plots": ("apps/test_plots.py",),
@@ -60,8 +61,8 @@ def run_tests(*extras: str) -> int:
         installed = re.sub(r"(\.0)+$", "", metadata.version(name))
         if installed != re.sub(r"(\.0)+$", "", version):
             raise SystemExit(f"{name} must be {version} here. Found {installed}; use make minimums.")
-    if "mix_stderr" in inspect.signature(CliRunner.__init__).parameters:  # click before 8.2 mixes the two unless told
-        CliRunner.__init__ = partialmethod(CliRunner.__init__, mix_stderr=False)  # type: ignore[assignment,method-assign]
+    if "mix_stderr" in inspect.signature(CliRunner.__init__).parameters:
+        _separate_errors(CliRunner)
     chosen = dict.fromkeys([*CORE, *(path for extra in extras for path in TESTS[extra])])
     # what old libraries say of newer ones below them is not ours to mend
     options = [
@@ -77,6 +78,15 @@ def run_tests(*extras: str) -> int:
         "addopts=",
     ]
     return int(pytest.main([*options, *(str(ROOT / "tests" / path) for path in chosen)]))
+
+
+def _separate_errors(runner: Any) -> None:
+    """Let click's test runner before 8.2 keep standard error apart, all of it, as later ones do."""
+    from click import testing
+
+    runner.__init__ = partialmethod(runner.__init__, mix_stderr=False)
+    wrapper: Any = testing._NamedTextIOWrapper
+    wrapper.__init__ = partialmethod(wrapper.__init__, write_through=True)
 
 
 if __name__ == "__main__":

@@ -157,7 +157,8 @@ def test_it_can_be_imported_from_a_zip(tmp_path: Path) -> None:
         check=True,
         env={**os.environ, "PYTHONPATH": archive},
     )
-    assert told.stdout.split() == [f"{archive}/exactdp/__init__.py", "DiscreteGaussian(1)", exactdp.__version__]
+    path = str(Path(archive) / "exactdp" / "__init__.py")
+    assert told.stdout.split() == [path, "DiscreteGaussian(1)", exactdp.__version__]
 
 
 def test_the_two_arithmetics_share_the_plan_and_nothing_else() -> None:

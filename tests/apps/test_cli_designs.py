@@ -174,6 +174,7 @@ def test_sweep(budget: Path, tmp_path: Path) -> None:
     assert "small" in run("sweep", str(budget)).stdout
 
 
+@pytest.mark.posix
 def test_interrupted_and_resumed(budget: Path, tmp_path: Path) -> None:
     """Ctrl-C in the middle of a run in balls: exit code 130, finished pairs kept, the next run does only the others."""
     folder = tmp_path / "out"

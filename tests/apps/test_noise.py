@@ -236,6 +236,7 @@ def test_no_certificate_where_there_is_no_lattice(
     assert noisy.epsilon.upper < 11
 
 
+@pytest.mark.posix
 def test_inputs_and_earlier_outputs_are_never_replaced(folder: Path) -> None:
     counts = folder / "counts.csv"
     (folder / "soft.csv").symlink_to(counts)

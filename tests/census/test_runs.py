@@ -59,6 +59,7 @@ def test_in_balls_on_two_cores() -> None:
     assert tuple(found[p] for p in SMALL.pairs) == SMALL.account(["3"], digits=25).results
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("kind", ["cores", "cluster"])
 def test_a_killed_worker_changes_nothing(kind: str, tmp_path: Path) -> None:
     mark = tmp_path / "killed"

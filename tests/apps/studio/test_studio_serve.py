@@ -19,6 +19,7 @@ from exactdp.errors import InvalidInputError, MissingExtraError
 from studio_server import TEXT, Studio, alive, until
 
 
+@pytest.mark.posix
 def test_the_command_serves_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("# title: Mine\nlevel,sex\nUS,1/3\n")
     run = "from exactdp.apps.cli import main; main()"
@@ -40,7 +41,7 @@ def test_the_command_serves_and_ends_with_ctrl_c(tmp_path: Path) -> None:
         process.kill()
     assert process.returncode in (0, 130)
     assert "Traceback" not in out + err
-    assert "POST /pair 200" in err
+    assert re.search(r"POST \S*/pair 200", err)  # older starlettes tell the whole path
     assert "Mine" not in err
     assert until(lambda: not any(map(alive, workers)))
 

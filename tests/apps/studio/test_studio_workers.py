@@ -20,6 +20,8 @@ from exactdp.apps.studio.server.responses import as_json
 from exactdp.apps.studio.server.scheduler import Memory, Scheduler
 from studio_server import SMALL, Studio, alive, events, named, refused, until
 
+pytestmark = pytest.mark.posix  # they ask after processes as Unix does
+
 
 def pid_of(studio: Studio, name: str = "pid") -> int:
     return int(studio.post("/check", {"design": {**named(name), "source": str(time.perf_counter())}}).json()["pid"])
@@ -55,6 +57,7 @@ def test_a_worker_that_is_killed(hasty: Studio) -> None:
     assert pid_of(hasty) != pid
 
 
+@pytest.mark.linux
 def test_memory_has_a_limit(hasty: Studio) -> None:
     assert "more memory" in refused(hasty.post("/check", {"design": named("hunger")}))
     assert hasty.post("/check", {"design": SMALL}).status_code == 200
@@ -66,6 +69,7 @@ def test_a_defect_is_a_sentence_without_what_a_user_typed(hasty: Studio, caplog:
     assert "what a user typed" not in caplog.text
 
 
+@pytest.mark.linux
 def test_a_worker_that_has_grown_is_replaced() -> None:
     async def run() -> tuple[int, int, int]:
         scheduler = Scheduler(WorkLimits(short_workers=1, long_workers=1, resident_bytes=1), studio_troubles.answer)

@@ -1,0 +1,19 @@
+"""What a system cannot do is skipped here, by marker, with a reason."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+CANNOT = {
+    "posix": os.name != "posix" and "this system has no signals, links or processes as Unix has",
+    "linux": sys.platform != "linux" and "the memory of a process is known and limited on Linux only",
+}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker, reason in CANNOT.items():
+        if reason and item.get_closest_marker(marker):
+            pytest.skip(reason)
