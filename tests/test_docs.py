@@ -78,7 +78,7 @@ def _targets(page: Path) -> list[str]:
     return [unquote(link.partition("#")[0]) for link in found if not re.match(r"[a-z]+:|#", link)]
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "CHANGELOG.md", *PAGES], ids=_name)
+@pytest.mark.parametrize("page", [*sorted(ROOT.glob("*.md")), *PAGES], ids=_name)
 def test_links_and_images_exist(page: Path) -> None:
     missing = [link for link in _targets(page) if not (page.parent / link).is_file()]
     assert not missing, f"{_name(page)} links to what is not there"
