@@ -48,13 +48,14 @@ def named(name: str) -> dict[str, Any]:
 class Studio:
     """A server in a thread, on a port of its own."""
 
-    def __init__(self, limits: WorkLimits, answer: Any = studio_troubles.answer) -> None:
+    def __init__(self, limits: WorkLimits, answer: Any = studio_troubles.answer, token: str = "") -> None:
         self.socket = bind("127.0.0.1", 0)
         self.port = self.socket.getsockname()[1]
         self.host = f"127.0.0.1:{self.port}"
         self.scheduler = Scheduler(limits, answer)
         up = threading.Event()
-        self.server = make_server(parse_budget(TEXT, "small.toml"), self.socket, scheduler=self.scheduler, ready=up.set)
+        start = parse_budget(TEXT, "small.toml")
+        self.server = make_server(start, self.socket, token=token, scheduler=self.scheduler, ready=up.set)
         self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]})
         self._thread.start()
         assert up.wait(60)

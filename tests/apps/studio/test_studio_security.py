@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import socket
@@ -11,7 +12,7 @@ from contextlib import suppress
 import httpx
 import pytest
 
-from exactdp.apps.studio.limits import AT_MOST
+from exactdp.apps.studio.limits import AT_MOST, WorkLimits
 from exactdp.apps.studio.server.security import addresses
 from studio_server import SMALL, Studio, raw, refused
 
@@ -127,3 +128,85 @@ def test_a_body_that_does_not_come(hasty: Studio) -> None:
     with socket.create_connection(("127.0.0.1", hasty.port), timeout=10) as slow:
         slow.sendall(head.encode())
         assert slow.recv(1000).startswith(b"HTTP/1.1 408")
+
+
+@pytest.fixture(scope="module")
+def remote() -> Iterator[Studio]:
+    one = Studio(WorkLimits(), token=TOKEN)
+    yield one
+    one.close()
+
+
+TOKEN = "a-token-of-this-test"
+EVERY_PLACE = [
+    "/",
+    "/static/main.js",
+    "/api/v1/start",
+    "/api/v1/docs",
+    "/api/v1/docs.css",
+    "/api/v1/openapi.json",
+    "/nowhere",
+]
+
+
+@pytest.mark.parametrize("path", EVERY_PLACE)
+def test_a_remote_studio_refuses_everything_without_its_token(remote: Studio, path: str) -> None:
+    own = {"Host": remote.host}
+    for more in (
+        {},
+        {"Authorization": "Bearer"},
+        {"Authorization": f"Bearer {TOKEN}x"},
+        {"Authorization": f"Basic {TOKEN}"},
+        {"Cookie": f"exactdp-studio={TOKEN}; token={TOKEN}"},
+    ):
+        status, headers, body = raw(remote, "GET", path, {**own, **more})
+        assert status == 401
+        assert headers["www-authenticate"] == "Bearer"
+        assert "set-cookie" not in headers
+        assert "Open the address that it printed" in json.loads(body)["error"]
+    assert raw(remote, "GET", f"{path}?token={TOKEN}x", own)[0] == 401
+    assert raw(remote, "GET", path, {**own, "Authorization": f"Bearer {TOKEN}"})[0] == (
+        404 if "nowhere" in path else 200
+    )
+    assert raw(remote, "GET", path, {"Host": "evil.example", "Authorization": f"Bearer {TOKEN}"})[0] == 403
+
+
+def test_the_printed_address_is_exchanged_for_a_cookie(remote: Studio) -> None:
+    own = {"Host": remote.host}
+    status, headers, body = raw(remote, "GET", f"/?token={TOKEN}", own)
+    assert status == 200
+    assert TOKEN.encode() not in body  # and leads on to an address without it
+    assert b'content="0; url=/"' in body
+    cookie, *attributes = headers["set-cookie"].split("; ")
+    assert {"HttpOnly", "SameSite=Strict", "Path=/"} == set(attributes)
+    assert raw(remote, "GET", "/", {**own, "Cookie": f"other=1; {cookie}"})[0] == 200
+    assert raw(remote, "GET", "/", {**own, "Cookie": f"{cookie}x"})[0] == 401
+    body = json.dumps({"design": SMALL}).encode()
+    kind = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+    assert raw(remote, "POST", "/api/v1/check", {**own, **kind, "Cookie": cookie}, body)[0] == 200
+    assert raw(remote, "POST", "/api/v1/check", {**own, **kind}, body)[0] == 401
+    assert raw(remote, "GET", f"/api/v1/start?token={TOKEN}", own)[0] == 401  # the address is for the page only
+
+
+def test_a_studio_of_this_machine_asks_for_no_token(studio: Studio) -> None:
+    status, headers, _ = raw(studio, "GET", "/?token=any", {"Host": studio.host})
+    assert status == 200
+    assert "set-cookie" not in headers
+
+
+def test_files_of_the_page_are_checked_each_time(studio: Studio) -> None:
+    origin = f"http://{studio.host}"
+    for path in ("/", "/static/main.js", "/static/style/studio.css", "/static/mark.svg"):
+        first = studio.client.get(origin + path)
+        assert first.headers["cache-control"] == "no-cache"
+        tag = first.headers["etag"]
+        assert (
+            tag == f'"{hashlib.sha256(first.content).hexdigest()}"'
+        )  # of the content: two versions may share time and size
+        again = studio.client.get(origin + path, headers={"if-none-match": f'"old", W/{tag}'})
+        assert again.status_code == 304
+        assert again.headers["cache-control"] == "no-cache"
+        assert studio.client.get(origin + path, headers={"if-none-match": '"old"'}).content == first.content
+    assert studio.client.get(f"{origin}/static/main.js").headers["content-type"].startswith("text/javascript")
+    for path in ("/docs", "/docs.css"):
+        assert studio.client.get(path).headers["cache-control"] == "no-cache"

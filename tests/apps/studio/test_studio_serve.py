@@ -16,7 +16,7 @@ from exactdp.apps.studio.server import serve as server
 from exactdp.apps.studio.server.serve import bind, is_loopback
 from exactdp.census.budget_files import parse_budget
 from exactdp.errors import InvalidInputError, MissingExtraError
-from studio_server import TEXT, Studio, alive, until
+from studio_server import TEXT, Studio, alive, refused, until
 
 
 @pytest.mark.posix
@@ -62,6 +62,8 @@ def _children(pid: int) -> list[int]:
     ("arguments", "sentence"),
     [
         (["--host", "0.0.0.0"], "--allow-remote"),
+        (["--name", "evil.example"], "--allow-remote"),
+        (["--host", "localhost", "--name", "evil.example"], "Found --name evil.example; leave it out"),
         (["--port", "70000"], "--port must be at most 65535"),
         (["--port", "TAKEN"], "Choose another"),
         (["nothing"], "BUDGET is a .toml or .csv file"),
@@ -76,6 +78,40 @@ def test_the_command_refuses_in_one_sentence(
         app(["studio", "--no-browser", *(str(studio.port) if a == "TAKEN" else a for a in arguments)])
     assert end.value.code == 2
     assert sentence in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_remote_studio_prints_its_token_once_and_logs_none() -> None:
+    run = "from exactdp.apps.cli import main; main()"
+    command = [
+        sys.executable,
+        "-c",
+        run,
+        "studio",
+        "--port",
+        "0",
+        "--allow-remote",
+        "--name",
+        "studio.example",
+        "--verbose",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            address = re.search(r"(http://127\.0\.0\.1:(\d+)/)\?token=([\w-]{43}) ", process.stdout.readline())
+            assert address
+            own, port, token = address.groups()
+            with httpx.Client(base_url=own) as client:
+                refused(client.get("/api/v1/start"), 401)
+                assert client.get("/", params={"token": token}).status_code == 200
+                assert client.get("/api/v1/start", headers={"host": f"studio.example:{port}"}).status_code == 200
+                refused(client.get("/api/v1/start", headers={"host": f"evil.example:{port}"}), 403)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert "not encrypted" in err
+    assert "GET /api/v1/start 200" in err or "GET /start 200" in err
+    assert token not in out + err
 
 
 def test_loopback() -> None:

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from exactdp.apps.cli import shell
-from exactdp.errors import InvalidInputError
 from exactdp.numbers import whole
 
 
@@ -20,7 +19,7 @@ def _studio(
     port: Annotated[str, typer.Option("--port", metavar="N", help="The port; 0 takes a free one.")] = "8765",
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")] = True,
     allow_remote: Annotated[
-        bool, typer.Option("--allow-remote", help="Permit a --host that other machines can reach.")
+        bool, typer.Option("--allow-remote", help="Permit a --host that other machines can reach; asks for a token.")
     ] = False,
     name: Annotated[
         list[str] | None,
@@ -31,21 +30,19 @@ def _studio(
     verbose: Annotated[bool, typer.Option("--verbose", help="Log every request, without what it asks.")] = False,
 ) -> None:
     """Open the studio: edit a design in the browser, see its exact guarantee at once. Ctrl-C ends it."""
-    from exactdp.apps.studio.server.serve import is_loopback, serve
+    from exactdp.apps.studio.server.serve import serve
 
     release = shell.read_design(budget)
     number = whole(port, "--port", 0, 65535)
-    if not is_loopback(host):
-        if not allow_remote:
-            raise InvalidInputError(
-                f"Other machines could use the studio at this host, and it asks nobody for a password. Found {host}; "
-                "leave --host out, or add --allow-remote."
-            )
-        print(f"Warning: whoever reaches {host} can use this studio; it asks nobody for a password.", file=sys.stderr)
     if verbose:
         logging.basicConfig(level=logging.INFO, format="%(message)s")
-    serve(release, host, number, other_names=name or (), browser=browser, told=_tell)
+    serve(release, host, number, other_names=name or (), remote=allow_remote, browser=browser, told=_tell)
 
 
 def _tell(address: str) -> None:
+    if "?token=" in address:
+        print(
+            "Whoever has this address can use the studio until it ends, and what is sent to it is not encrypted.",
+            file=sys.stderr,
+        )
     print(f"The studio is open at {address} (Ctrl-C ends it).", flush=True)

@@ -50,7 +50,10 @@ class WorkLimits:
     long_seconds: float = 60.0
     report_seconds: float = 180.0
     queue_seconds: float = 120.0
+    head_seconds: float = 15.0
+    """A connection on which the head of a request has not arrived after so long is closed."""
     body_seconds: float = 20.0
+    connections: int = 256
     memory_bytes: int = 2 << 30
     """Address space that a worker may take beyond what it has when it starts."""
     resident_bytes: int = 256 << 20

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel
-from starlette.staticfiles import StaticFiles
 
 import exactdp
 from exactdp import census
@@ -17,6 +16,7 @@ from exactdp.apps.studio.schema import answers, requests
 from exactdp.apps.studio.server.api_page import STYLE, api_page
 from exactdp.apps.studio.server.responses import Events, add_errors, file_reply, json_reply, while_there
 from exactdp.apps.studio.server.scheduler import Scheduler
+from exactdp.apps.studio.server.static_files import CHECKED, Static, static_reply
 from exactdp.apps.studio.server.strict_body import StrictRoute
 from exactdp.apps.studio.work.designs import described
 from exactdp.apps.studio.work.dispatch import QUESTIONS
@@ -44,7 +44,8 @@ def make_app(start: Release, scheduler: Scheduler | None = None) -> FastAPI:
     app = FastAPI(
         title="exactdp studio",
         version=exactdp.__version__,
-        description='Exact, certified accounting of a design. Errors are {"error": "one sentence"}.',
+        description='Exact, certified accounting of a design. Errors are {"error": "one sentence"}. A studio started with '
+        "--allow-remote asks every request for its token: send the header Authorization: Bearer TOKEN.",
         openapi_url=f"{PREFIX}/openapi.json",
         docs_url=None,
         redoc_url=None,
@@ -54,18 +55,19 @@ def make_app(start: Release, scheduler: Scheduler | None = None) -> FastAPI:
     app.include_router(_api(the_scheduler, first), prefix=PREFIX)
 
     @app.get("/", include_in_schema=False)
-    async def page() -> Response:
-        return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
+    async def page(request: Request) -> Response:
+        return static_reply(STATIC / "index.html", request.headers)
 
     @app.get(f"{PREFIX}/docs", include_in_schema=False)
     async def for_people() -> Response:
-        return Response(api_page(app.openapi(), f"{PREFIX}/docs.css", f"{PREFIX}/openapi.json"), media_type="text/html")
+        text = api_page(app.openapi(), f"{PREFIX}/docs.css", f"{PREFIX}/openapi.json")
+        return Response(text, headers=CHECKED, media_type="text/html")
 
     @app.get(f"{PREFIX}/docs.css", include_in_schema=False)
     async def style() -> Response:
-        return Response(STYLE, media_type="text/css")
+        return Response(STYLE, headers=CHECKED, media_type="text/css")
 
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.mount("/static", Static(directory=STATIC), name="static")
     return app
 
 
@@ -138,6 +140,7 @@ _REFUSALS = (400, 408, 413, 415, 422, 429, 503)
 
 _PROBLEMS = {
     400: "not JSON",
+    401: "without the token that a studio with --allow-remote asks for",
     403: "another Host or Origin",
     404: "no such release",
     408: "too slow",
@@ -154,7 +157,7 @@ def _responses(gives: Any, *statuses: int) -> dict[int | str, dict[str, Any]]:
     found = {"model": gives}
     if isinstance(gives, str):
         found = {"content": {gives: {"schema": {"type": "object" if gives == "application/json" else "string"}}}}
-    refused = (403, *statuses)
+    refused = (401, 403, *statuses)
     return {200: found, **{status: {"model": answers.Problem, "description": _PROBLEMS[status]} for status in refused}}
 
 

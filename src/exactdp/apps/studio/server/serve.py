@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import secrets
 import socket
 import threading
 import webbrowser
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError, MissingExtraError
+from exactdp.numbers import shown
 
 if TYPE_CHECKING:
     import uvicorn
@@ -56,13 +58,18 @@ def make_server(
     listening: socket.socket,
     names: Iterable[str] = LOOPBACK,
     *,
+    token: str = "",
     scheduler: Scheduler | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> uvicorn.Server:
-    """A server for this socket that answers to these names; `ready` is called once it does. Run it with its socket."""
+    """A server for this socket that answers to these names; `ready` is called once it does. Run it with its socket.
+
+    With a token, whoever asks must have it.
+    """
     import uvicorn
 
     from exactdp.apps.studio.server.app import make_app
+    from exactdp.apps.studio.server.connections import guarded
     from exactdp.apps.studio.server.scheduler import Scheduler
     from exactdp.apps.studio.server.security import Gate, addresses
 
@@ -71,7 +78,8 @@ def make_server(
     the_scheduler = scheduler or Scheduler()
     allowed = addresses(names, listening.getsockname()[1])
     config = uvicorn.Config(
-        Gate(make_app(start, the_scheduler), allowed, the_scheduler.limits.body_seconds),
+        Gate(make_app(start, the_scheduler), allowed, the_scheduler.limits.body_seconds, token),
+        http=guarded(the_scheduler.limits),
         log_config=None,
         log_level="warning",
         access_log=False,
@@ -80,7 +88,6 @@ def make_server(
         ws="none",
         timeout_keep_alive=30,
         timeout_graceful_shutdown=2,
-        limit_concurrency=512,
         h11_max_incomplete_event_size=32 << 10,
     )
 
@@ -92,27 +99,49 @@ def make_server(
     return Server(config)
 
 
+def _check_local(host: str, other_names: Sequence[str]) -> None:
+    """Without a token the Host header is what keeps other sites out: no name but those of this machine will do."""
+    if not is_loopback(host):
+        raise InvalidInputError(
+            f"Other machines could use the studio at this host. Found {host}; leave --host out, or add --allow-remote, "
+            "which asks for a token."
+        )
+    if other_names:
+        raise InvalidInputError(
+            f"A name by which browsers reach the studio needs --allow-remote. Found --name {shown(other_names[0])}; leave it "
+            "out, or add --allow-remote, which asks for a token."
+        )
+
+
 def serve(
     start: Release,
     host: str = "127.0.0.1",
     port: int = 0,
     *,
     other_names: Sequence[str] = (),
+    remote: bool = False,
     browser: bool = True,
     told: Callable[[str], None] = print,
 ) -> None:
-    """Serve until interrupted; `told` hears the address once the server answers there."""
+    """Serve until interrupted; `told` hears the address once the server answers there.
+
+    Names of one's own and hosts that other machines reach need `remote`. Then there is a token, which is part of the address
+    that is told and nowhere else; no browser is opened, as the token would stand in its command line for all users to see.
+    """
+    if not remote:
+        _check_local(host, other_names)
     if any(find_spec(needed) is None for needed in ("fastapi", "uvicorn")):
         raise MissingExtraError("The studio", "studio")
     with bind(host, port) as listening:
-        shown = "127.0.0.1" if host in ("0.0.0.0", "") else f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{listening.getsockname()[1]}/"
+        named = "127.0.0.1" if host in ("0.0.0.0", "") else f"[{host}]" if ":" in host else host
+        token = secrets.token_urlsafe(32) if remote else ""
+        address = f"http://{named}:{listening.getsockname()[1]}/" + (f"?token={token}" if token else "")
 
         def ready() -> None:
             told(address)
-            if browser:
+            if browser and not remote:
                 threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
-        server = make_server(start, listening, {*LOOPBACK, host, *other_names}, ready=ready)
+        server = make_server(start, listening, {*LOOPBACK, host, *other_names}, token=token, ready=ready)
         with suppress(KeyboardInterrupt):
             server.run(sockets=[listening])
