@@ -147,9 +147,11 @@ def read_jobs(text: str) -> int:
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
     """A progress bar on standard error while it is a terminal; the function it gives takes what was done since."""
-    console = Console(stderr=True)
+    if not sys.stderr.isatty():  # rich before 14.3 ends even a disabled bar with an empty line
+        yield lambda done: None
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not sys.stderr.isatty(), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda done: bar.advance(task, done)
 
