@@ -90,6 +90,11 @@ def test_what_the_logger_tells(caplog: pytest.LogCaptureFixture, tmp_path: Path)
     assert [text.split(" in the")[0] for text in found] == ["0 of 3 pairs are", "3 of 3 pairs are"]
 
 
+def test_what_holds_counts_does_not_log() -> None:
+    for path in [*(ROOT / "src/exactdp/apps/release").glob("*.py"), ROOT / "src/exactdp/interop/opendp.py"]:
+        assert "logging" not in path.read_text(), f"{path.name} holds confidential counts"
+
+
 def test_every_requirement_has_a_lower_bound_that_can_be_tried() -> None:
     assert minimums.pins()["joblib"] == "1.4"
     tried = {"plots", "cluster", "interop", "opendp", "pandas", "polars", "parquet", "studio"}

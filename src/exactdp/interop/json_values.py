@@ -47,6 +47,11 @@ def record_schema(properties: Mapping[str, Schema]) -> Schema:
     }
 
 
+def text_schema(kind: str) -> Schema:
+    """The schema of a text of one of the kinds of strict_json."""
+    return {"type": "string", "pattern": pattern(kind)}
+
+
 def refuse(where: str, what: str, value: object) -> NoReturn:
     """Refuse a value: the place, what must stand there, and what was found."""
     raise InvalidInputError(f"{where} must be {what}. Found {found(value)}.")
@@ -235,20 +240,16 @@ def optional(codec: Codec) -> Codec:
     )
 
 
-def _text_schema(kind: str) -> Schema:
-    return {"type": "string", "pattern": pattern(kind)}
-
-
 TEXT, TRUTH = _itself(str, "a text", "string"), _itself(bool, "true or false", "boolean")
 WHOLE = _exact(
     (int, np.integer),
     "a whole number",
     lambda text, where: read_whole({where: text}, where),
-    _text_schema("whole number"),
+    text_schema("whole number"),
 )
-FRACTION = _exact((Fraction,), "a fraction", _parse_fraction, _text_schema("fraction"))
+FRACTION = _exact((Fraction,), "a fraction", _parse_fraction, text_schema("fraction"))
 DECIMAL = _exact(
-    (Decimal,), "a decimal", _parse_decimal, _any_of(_text_schema("decimal"), {"enum": list(_DECIMAL_NOT_FINITE)})
+    (Decimal,), "a decimal", _parse_decimal, _any_of(text_schema("decimal"), {"enum": list(_DECIMAL_NOT_FINITE)})
 )
 FLOAT = Codec(_write_float, _read_float, _any_of({"type": "number"}, {"enum": list(_NOT_FINITE)}))
 NUMBER = _either(

@@ -17,9 +17,8 @@ from exactdp.census.budget_design import BYPASS_NUMBER, MOST_BYPASSED, NUMBER, R
 from exactdp.errors import InvalidInputError
 from exactdp.interop.json_objects import VERSION as OBJECT_VERSION
 from exactdp.interop.json_objects import object_schema
-from exactdp.interop.json_values import Schema, record_schema
+from exactdp.interop.json_values import Schema, record_schema, text_schema
 from exactdp.numbers import shown
-from exactdp.strict_json import pattern
 
 DESIGN_VERSION = 1
 """Budget files carry no number: unknown keys are refused, and the ones there are keep their meaning."""
@@ -44,16 +43,20 @@ def json_schema(name: str) -> dict[str, Any]:
     }
 
 
-def _text(kind: str) -> Schema:
-    return {"type": "string", "pattern": pattern(kind)}
-
-
 def _certificate() -> Schema:
-    mechanism = {"sigma2": _text("fraction"), "sensitivity": _text("whole number"), "count": _text("whole number")}
+    mechanism = {
+        "sigma2": text_schema("fraction"),
+        "sensitivity": text_schema("whole number"),
+        "count": text_schema("whole number"),
+    }
     hints = get_type_hints(Evaluation)
-    evaluation = {field.name: _text(_SPELLING.get(hints[field.name], "decimal")) for field in fields(Evaluation)}
+    evaluation = {field.name: text_schema(_SPELLING.get(hints[field.name], "decimal")) for field in fields(Evaluation)}
     question = record_schema(
-        {"quantity": {"enum": list(QUANTITY.values())}, "given": {"enum": list(QUANTITY)}, "value": _text("fraction")}
+        {
+            "quantity": {"enum": list(QUANTITY.values())},
+            "given": {"enum": list(QUANTITY)},
+            "value": text_schema("fraction"),
+        }
     )
     asked = [{"properties": {"quantity": {"const": q}, "given": {"const": g}}} for g, q in QUANTITY.items()]
     fewest, most = certificate.DIGITS
@@ -64,10 +67,10 @@ def _certificate() -> Schema:
             "composition": {"type": "array", "items": record_schema(mechanism), "maxItems": certificate.MOST_GROUPS},
             "question": {**question, "anyOf": asked},
             "digits": {"type": "integer", "minimum": fewest, "maximum": most},
-            "enclosure": record_schema({"lower": _text("decimal"), "upper": _text("decimal")}),
+            "enclosure": record_schema({"lower": text_schema("decimal"), "upper": text_schema("decimal")}),
             "plan": {"type": "array", "items": record_schema(evaluation)},
-            "libraries": record_schema(dict.fromkeys(certificate.versions(), _text("short text"))),
-            "sha256": _text("SHA-256"),
+            "libraries": record_schema(dict.fromkeys(certificate.versions(), text_schema("short text"))),
+            "sha256": text_schema("SHA-256"),
         }
     )
 
