@@ -11,7 +11,10 @@ REPORT_POINTS = 11
 
 
 class RequestLimits(NamedTuple):
-    """How much one request may ask for, as the page is told it. `points`: deltas, epsilons or alphas in one question."""
+    """How much one request may ask for, as the page is told it. `points`: deltas, epsilons or alphas in one question.
+
+    `exponent`: with it a number has at most 3,400 digits when written out; Python writes up to 4,300.
+    """
 
     body_bytes: int = 1_500_000
     file_characters: int = 1_000_000
@@ -20,6 +23,7 @@ class RequestLimits(NamedTuple):
     cells: int = 2_000
     paths: int = 100
     number_characters: int = 400
+    exponent: int = 3_000
     points: int = 20
     curve_points: int = 401
     overall_curve_points: int = 101

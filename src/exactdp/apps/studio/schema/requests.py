@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, WithJsonSchema, model_validator
 
 from exactdp.apps.studio.limits import AT_MOST, NAME_CHARACTERS, REPORT_POINTS, TITLE_CHARACTERS
 
+_EXPONENT = re.compile(r"[eE]([+-]?[0-9]+(?:_[0-9]+)*)\s*$", re.ASCII)
+
 
 def _read_number(value: object) -> str | int | float:
     """A number as JSON has it, or a text of one; what the text says is read by the library."""
     if isinstance(value, str) and 0 < len(value) <= AT_MOST.number_characters:
+        exponent = _EXPONENT.search(value)
+        if exponent and abs(int(exponent[1])) > AT_MOST.exponent:
+            raise ValueError(f"must have an exponent of at most {AT_MOST.exponent:,} in size")
         return value
     if type(value) is int or (type(value) is float and math.isfinite(value)):
         return value

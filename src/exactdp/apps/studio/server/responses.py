@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import aclosing, suppress
 from typing import Any, TypeVar
@@ -13,9 +14,10 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException as AnyHTTPError
 
 from exactdp.apps.studio.schema.answers import Place, Problem
-from exactdp.apps.studio.server.worker_pool import DEFECT, WorkError
+from exactdp.apps.studio.server.worker_pool import DEFECT, WorkError, place_of
 from exactdp.numbers import one_line, shown
 
+_LOG = logging.getLogger("exactdp.studio")
 _Result = TypeVar("_Result")
 
 
@@ -76,6 +78,9 @@ class Events(Response):
             await line({"event": "error", "error": one_line(str(error))})
         except OSError:
             return
+        except Exception as error:  # the status is sent: only an event can still tell
+            _LOG.error("a defect: %s", place_of(error))
+            await line({"event": "error", "error": DEFECT})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
