@@ -28,6 +28,7 @@ ROOMS = ["errors", "ground", "mechanisms", "engine", "accounting", "theory", "gu
 GROUND = {
     "balls",
     "brackets",
+    "csv_cells",
     "doubles",
     "elementwise",
     "files",

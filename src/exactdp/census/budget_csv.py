@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from exactdp.census.budget_design import SETTINGS, UNITS, Draft
+from exactdp.csv_cells import from_cell
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import shown
 
@@ -103,7 +104,7 @@ def _rows(lines: Sequence[str], start: int) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(ended, delimiter=delimiter, strict=True, skipinitialspace=True)
     try:
         for row in reader:
-            cells = [cell.strip() for cell in row]
+            cells = [from_cell(cell.strip()) for cell in row]
             if any(cells) and not cells[0].startswith("##"):
                 yield start + reader.line_num, cells
     except csv.Error as error:

@@ -19,6 +19,7 @@ from exactdp.census.grids import ARGUMENTS, Grids
 from exactdp.census.pair_results import PairResult
 from exactdp.census.study import Study
 from exactdp.census.summary import Summary
+from exactdp.csv_cells import as_cell
 from exactdp.files import write_text
 
 CURVE_POINTS = 241
@@ -39,11 +40,11 @@ def write_study(study: Study, summary: Summary, folder: Path) -> list[Path]:
 
 
 def as_csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """A table as CSV text; numbers are written so that they read back exactly."""
+    """A table as CSV text; numbers are written so that they read back exactly, and no text starts a formula (csv_cells.py)."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([plain(x) for x in row] for row in rows)
+    writer.writerow(map(as_cell, header))
+    writer.writerows([as_cell(plain(x)) for x in row] for row in rows)
     return text.getvalue()
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exactdp.census.releases import Allocation
+from exactdp.csv_cells import from_cell
 from exactdp.errors import InvalidInputError
 from exactdp.interop.opendp import LARGEST_COUNT
 from exactdp.numbers import shown
@@ -81,7 +82,7 @@ def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
     try:
         for row in reader:
             if row:
-                yield reader.line_num, row
+                yield reader.line_num, [from_cell(cell) for cell in row]
     except csv.Error as error:
         raise InvalidInputError(f"Line {reader.line_num} is not valid CSV: {error}.") from None
 

@@ -25,6 +25,7 @@ TextFile = dict[str, str]
 UNNUMBERED = 999_998
 """From this number on paths were given by their bypassed levels only."""
 LARGEST_SCALE = Fraction(10**6)
+_CUT = re.compile(r"[,;]\s*'*[=+\-@]")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -199,6 +200,11 @@ def file_stem(name: str) -> str:
     return _UNSAFE.sub("-", name).strip("-.")[:80] or "design"
 
 
+def _one_cell(remark: str) -> str:
+    """The remark, in quotation marks where a spreadsheet would cut it into cells of which one starts a formula."""
+    return '"{}"'.format(remark.replace('"', '""')) if _CUT.search(remark) else remark
+
+
 def budget_csv(release: Release) -> str:
     """The text of a CSV budget file, one budget in a row, every budget an exact fraction.
 
@@ -208,7 +214,7 @@ def budget_csv(release: Release) -> str:
     remarks = [f"# {key}: {value}" for key, value in (("title", release.title), ("source", release.source)) if value]
     remarks += [f"# bypassed {number}: {'; '.join(levels)}".rstrip() for number, levels in release.bypassed.items()]
     rows = [(level, query, str(rho)) for level, queries in release.table.items() for query, rho in queries.items()]
-    text = "\n".join([*remarks, as_csv(("level", "query", "rho"), rows)])
+    text = "\n".join([*map(_one_cell, remarks), as_csv(("level", "query", "rho"), rows)])
     try:
         again = parse_budget(text.encode(), f"{file_stem(release.name)}.csv")
         same = design_of(again)["levels"] == design_of(release)["levels"] and again.bypassed == release.bypassed
