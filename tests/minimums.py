@@ -1,7 +1,7 @@
 """The oldest dependencies that pyproject.toml promises, and a part of the tests that runs with them.
 
     make minimums                                   a new environment with them, and the tests in it
-    make minimums EXTRAS="plots studio"             these extras' too
+    make minimums EXTRAS="plots studio"             with these extras', and the tests of these
     python tests/minimums.py pins [EXTRA ...]       numpy==1.26 and so on, for pip
     python tests/minimums.py test [EXTRA ...]       the tests, in an environment that has exactly these
 
@@ -53,7 +53,7 @@ def pins(*extras: str) -> dict[str, str]:
 
 
 def run_tests(*extras: str) -> int:
-    """Run the tests of the core and of these extras; pytest's exit code."""
+    """Run the tests of these extras or, without any, of the core; pytest's exit code."""
     import pytest
     from typer.testing import CliRunner
 
@@ -63,7 +63,7 @@ def run_tests(*extras: str) -> int:
             raise SystemExit(f"{name} must be {version} here. Found {installed}; use make minimums.")
     if "mix_stderr" in inspect.signature(CliRunner.__init__).parameters:
         _separate_errors(CliRunner)
-    chosen = dict.fromkeys([*CORE, *(path for extra in extras for path in TESTS[extra])])
+    chosen = dict.fromkeys(path for extra in extras for path in TESTS[extra]) or CORE
     # what old libraries say of newer ones below them is not ours to mend
     options = [
         "-q",
