@@ -28,6 +28,7 @@ TESTS = {
     "brackets.py": ["tests/accounting/test_enclosures.py", "tests/accounting/test_composition.py", "-m", "not soak"],
     "census/overall.py": ["tests/census/test_study.py", "-k", "envelope or overall"],
     "guarantees/calibration.py": ["tests/census/test_savings.py", "tests/guarantees/test_calibration.py"],
+    "interop/dp_accounting.py": ["tests/interop/test_new_events.py"],
     "mechanisms/loss.py": ["tests/mechanisms/test_mechanisms.py"],
     "guarantees/tightest_mu.py": ["tests/guarantees/test_tightest_mu.py"],
     "engine/sieve/reduction.py": ["tests/engine/test_reduction.py"],
@@ -71,6 +72,13 @@ MUTANTS = [
         "guarantees/calibration.py",
         "log_delta_bounds(self.epsilon)[1] <= self._log_delta - self._log_error",
         "log_delta_bounds(self.epsilon)[1] <= self._log_delta + 1",
+    ),
+    ("range of the exponential mechanism too short", "interop/dp_accounting.py", "epsilon**2 / 8", "epsilon**2 / 10"),
+    (
+        "events that nothing covers forgotten",
+        "interop/dp_accounting.py",
+        "bool(share.covers) or not (share.rho or share.xi)",
+        "True",
     ),
     (
         "far peaks of members dropped",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -67,9 +67,13 @@ else:
 
 @dataclass(frozen=True)
 class _Share:
-    """What one event adds: mechanisms that it is, or a bound xi + a rho of its Renyi divergences of all orders a > 1, or all."""
+    """What one event adds: mechanisms that it is, or a bound xi + a rho of its Renyi divergences of all orders a > 1, or all.
+
+    `covers`: beside such a bound, mechanisms that dominate the event without being its worst case. They serve upper ends only.
+    """
 
     mechanisms: Counter[Mechanism] = field(default_factory=Counter)
+    covers: Counter[Mechanism] = field(default_factory=Counter)
     rho: Fraction = Fraction(0)
     xi: Fraction = Fraction(0)
     reveals: bool = False
@@ -84,7 +88,8 @@ class ExactAccountant(PrivacyAccountant):  # type: ignore[misc]
 
     Events that are mechanisms of exactdp are accounted for exactly. Events of which only Renyi divergences are known (ZCDpEvent,
     discrete Gaussians in many dimensions, noise outside the limits of exactdp) turn the upper ends into a moment bound over
-    everything; the lower ends are then those of the other events alone.
+    everything; the lower ends are then those of the other events alone. So do the exponential mechanism and permute-and-flip,
+    with the bound of pure differential privacy in place of the moments where that is lower.
 
     >>> accountant = ExactAccountant()
     >>> round(accountant.compose(DiscreteGaussianDpEvent(sigma=1.0), 10).get_epsilon(1e-10), 9)
@@ -94,6 +99,8 @@ class ExactAccountant(PrivacyAccountant):  # type: ignore[misc]
     def __init__(self, neighboring_relation: Any = NeighboringRelation.ADD_OR_REMOVE_ONE) -> None:
         super().__init__(neighboring_relation)
         self._mechanisms: Counter[Mechanism] = Counter()
+        self._covers: Counter[Mechanism] = Counter()
+        self._all_covered = True
         self._rho = self._xi = Fraction(0)
         self._reveals = False
         self._built: Composition | None = None
@@ -113,6 +120,8 @@ class ExactAccountant(PrivacyAccountant):  # type: ignore[misc]
         if do_compose and count:
             self._built = None
             self._mechanisms.update({m: n * count for m, n in share.mechanisms.items()})
+            self._covers.update({m: n * count for m, n in share.covers.items()})
+            self._all_covered &= bool(share.covers) or not (share.rho or share.xi)
             self._rho += share.rho * count
             self._xi += share.xi * count
             self._reveals |= share.reveals
@@ -159,7 +168,9 @@ class ExactAccountant(PrivacyAccountant):  # type: ignore[misc]
         if known is not None and not (self._rho or self._xi):
             return known.delta_bounds(epsilon)
         lower = 0.0 if known is None else known.delta_bounds(epsilon).lower
-        return Bounds(lower, max(m.delta(epsilon) for m in self._moments()))
+        uppers = [max(m.delta(epsilon) for m in self._moments())]
+        uppers += [covering.delta_bounds(epsilon).upper for covering in self._covering()]
+        return Bounds(lower, min(uppers))
 
     def epsilon_bounds(self, target_delta: float) -> Bounds:
         """Certified bounds of the least epsilon of at least 0 at this delta (a double is that very double)."""
@@ -171,7 +182,16 @@ class ExactAccountant(PrivacyAccountant):  # type: ignore[misc]
             found = known.epsilon_bounds(delta)
             return Bounds(max(found.lower, 0.0), max(found.upper, 0.0))
         lower = 0.0 if known is None else max(known.epsilon_bounds(delta).lower, 0.0)
-        return Bounds(lower, max(m.epsilon(delta) for m in self._moments()))
+        uppers = [max(m.epsilon(delta) for m in self._moments())]
+        uppers += [max(covering.epsilon_bounds(delta).upper, 0.0) for covering in self._covering()]
+        return Bounds(lower, min(uppers))
+
+    def _covering(self) -> list[Composition]:
+        """A composition that dominates all events, if there is one."""
+        try:
+            return [Composition(self._mechanisms + self._covers)] if self._all_covered else []
+        except InvalidInputError:
+            return []
 
     def _moments(self) -> list[_Moments]:
         """The moment bounds of both directions."""
@@ -244,7 +264,11 @@ def _share(event: Any, relation: Any) -> _Share:
     for kind, share in _SHARES.items():
         if isinstance(event, kind):
             return share(event, relation)
-    raise InvalidInputError(f"Unsupported event: exactdp has no mechanism for {type(event).__name__}.")
+    name = type(event).__name__
+    reason = next(
+        (reason for word, reason in _REASONS.items() if word in name), "nothing is known about such events here"
+    )
+    raise InvalidInputError(f"Unsupported event: exactdp has no mechanism for {name}, as {reason}.")
 
 
 def _gaussian(event: Any, relation: Any) -> _Share:
@@ -323,6 +347,24 @@ def _black_box(event: Any, _: Any) -> _Share:
     return _Share(Counter([ApproximateDP(epsilon, delta)]))
 
 
+def _exponential(event: Any, _: Any) -> _Share:
+    """Losses in an interval of length epsilon: D_a <= a epsilon^2 / 8, and epsilon-DP (docs/interop.md)."""
+    epsilon = _at_least_0(event.epsilon, "epsilon")
+    return _covered(epsilon, _Share(rho=epsilon**2 / 8) if epsilon <= 4 else _Share(xi=epsilon))
+
+
+def _permute_and_flip(event: Any, _: Any) -> _Share:
+    """epsilon-DP, and nothing more that we could prove."""
+    epsilon = _at_least_0(event.epsilon, "epsilon")
+    return _covered(epsilon, _pure(epsilon))
+
+
+def _covered(epsilon: Fraction, by_moments: _Share) -> _Share:
+    """An epsilon-DP event that is not the worst of its kind."""
+    covers = _one_of(lambda: ApproximateDP(epsilon), _NOTHING).mechanisms
+    return replace(by_moments, covers=covers) if epsilon else _NOTHING
+
+
 _SHARES: dict[Any, Callable[[Any, Any], _Share]] = {
     dp_event.NoOpDpEvent: lambda *_: _NOTHING,
     dp_event.NonPrivateDpEvent: lambda *_: _EVERYTHING,
@@ -334,8 +376,25 @@ _SHARES: dict[Any, Callable[[Any, Any], _Share]] = {
 }
 """What an event of each kind adds under a neighbouring relation."""
 
-if hasattr(dp_event, "EpsilonDeltaDpEvent"):  # newer versions only
-    _SHARES[dp_event.EpsilonDeltaDpEvent] = _black_box
+_NEWER: dict[str, Callable[[Any, Any], _Share]] = {
+    "EpsilonDeltaDpEvent": _black_box,
+    "ExponentialMechanismDpEvent": _exponential,
+    "PermuteAndFlipDpEvent": _permute_and_flip,
+}
+"""The same for events that dp_accounting 0.6.0 does not have."""
+_SHARES.update({getattr(dp_event, name): share for name, share in _NEWER.items() if hasattr(dp_event, name)})
+
+_REASONS = {
+    "Sampled": "the gain in privacy from sampling records is not accounted for",
+    "Subsampled": "the gain in privacy from sampling records is not accounted for",
+    "RandomAllocation": "the gain in privacy from allocating records at random is not accounted for",
+    "Tree": "trees are not taken apart; compose a GaussianDpEvent for each node that a record can be in",
+    "RepeatAndSelect": "a selection among repeated runs is not accounted for",
+    "MixtureOfGaussians": "mixtures of Gaussians are not accounted for",
+    "Laplace": "its noise is continuous; for noise on integers use DiscreteLaplaceDpEvent",
+    "Unsupported": "it says of itself that nothing is known about it",
+}
+"""Why the others are refused, by a part of their names."""
 
 
 def _one_of(build: Callable[[], Mechanism], otherwise: _Share, count: int = 1) -> _Share:
