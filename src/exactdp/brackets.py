@@ -12,7 +12,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import ball, precision
-from exactdp.doubles import EXP_SLACK, LOG_SLACK, Bools, Floats
+from exactdp.doubles import EXP_SLACK, LOG_SLACK, TINY, Bools, Floats
 from exactdp.notebooks import repr_html
 
 
@@ -145,6 +145,9 @@ def mirrored_brackets(point: Point, epsilons: list[Fraction]) -> Point:
     away, shrink = -np.expm1(e), np.exp(e)
     lower = (away + shrink * point.delta.lower_floats()) * (1 - EXP_SLACK)
     upper = (away + shrink * point.delta.upper_floats()) * (1 + EXP_SLACK)
+    upper = np.maximum(
+        upper, TINY
+    )  # below 0 delta is at least 1 - e^epsilon: positive, though epsilon may be 0 as a double
     delta = (np.zeros_like(e), np.minimum(lower, 1.0), np.minimum(upper, 1.0))
     slack = EXP_SLACK * (1 + np.abs(e) + np.abs(point.rest.log_scale))
     rest = (point.rest.log_scale + e, point.rest.lower * (1 - slack), point.rest.upper * (1 + slack))

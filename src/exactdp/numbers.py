@@ -25,12 +25,25 @@ _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+(?:_[0-9]+)*)$")
 
 
 def shown(value: object) -> str:
-    """A value as it may stand in an error text: one line, not too long."""
+    """A value as it may stand in an error text: one line, not too long. Never raises."""
     try:
-        text = " ".join(str(value).split())
-    except ValueError:  # an integer too long for Python to print
+        text = " ".join((exact_text(value) if isinstance(value, (int, Fraction)) else str(value)).split())
+    except ValueError:  # an integer too long for Python to print, inside of something else
         return "a number of more than 4,300 digits"
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def exact_text(value: Fraction | int) -> str:
+    """str(value), of any length: Python itself refuses to print integers of more than 4,300 digits. Never raises.
+
+    >>> exact_text(Fraction(1, 3)), len(exact_text(Fraction(1, 10**5000)))
+    ('1/3', 5003)
+    """
+    try:
+        return str(value)
+    except ValueError:
+        top, bottom = (str(Decimal(part)) for part in (value.numerator, value.denominator))
+        return top if bottom == "1" else f"{top}/{bottom}"
 
 
 def one_line(text: str) -> str:

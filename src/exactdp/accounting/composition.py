@@ -20,7 +20,7 @@ from exactdp.accounting.enclosures import beta_decimals, delta_decimals, epsilon
 from exactdp.accounting.explanation import WIDE, Explanation
 from exactdp.accounting.loss_distribution import lattice_masses
 from exactdp.accounting.planner import answers_for, sieve_suits
-from exactdp.accounting.tradeoff_curve import TradeOffCurve
+from exactdp.accounting.tradeoff_curve import MOST_POINTS, TradeOffCurve
 from exactdp.brackets import Bounds, Bracket, Point
 from exactdp.doubles import Floats
 from exactdp.elementwise import each_decimal, each_of_list, one_by_one
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 _TERMS_PER_SECOND = 1_000_000
 _LOOKS_PER_SECOND = 8_000_000
+_LONGEST = Fraction(10**10)  # seconds: three centuries, and still a double
 
 
 class Composition:
@@ -74,7 +75,7 @@ class Composition:
                 counts[_mechanism(mechanism)] += whole(count, "count", 0, LARGEST_COUNT)
         elif isinstance(mechanisms, Mechanism):
             counts[mechanisms] += 1
-        elif isinstance(mechanisms, Iterable):
+        elif isinstance(mechanisms, Iterable) and getattr(mechanisms, "ndim", 1) != 0:
             for mechanism in mechanisms:
                 counts[_mechanism(mechanism)] += 1
         else:
@@ -119,8 +120,10 @@ class Composition:
             terms = whole(max_nodes, "max_nodes", 1) * groups
             effort = Effort(terms, 3 * terms)
         if max_seconds is not None:
-            seconds = float(positive(max_seconds, "max_seconds"))
-            own = Effort(max(int(_TERMS_PER_SECOND * seconds), 1), max(int(_LOOKS_PER_SECOND * seconds), 1))
+            seconds = min(positive(max_seconds, "max_seconds"), _LONGEST)
+            own = Effort(
+                max(int(_TERMS_PER_SECOND * float(seconds)), 1), max(int(_LOOKS_PER_SECOND * float(seconds)), 1)
+            )
             effort = own if max_nodes is None else Effort(min(own.terms, effort.terms), min(own.looks, effort.looks))
         return Composition(self._counts, effort)
 
@@ -201,7 +204,7 @@ class Composition:
 
     def tradeoff(self, num: int = 201) -> TradeOffCurve:
         """A curve of (alpha, beta) for plotting: convex, from (0, 1) to (1, 0), at most `num` points."""
-        return self._answers.curve(whole(num, "num", 5))
+        return self._answers.curve(whole(num, "num", 5, MOST_POINTS))
 
     @property
     def step(self) -> Fraction | None:
@@ -219,6 +222,8 @@ class Composition:
         """
         if self.step is None:
             raise InvalidInputError("The loss of this composition has no usable lattice, so it has no masses to list.")
+        if isinstance(points, str) or not isinstance(points, Iterable) or getattr(points, "ndim", 1) == 0:
+            raise InvalidInputError(f"points must be a list of whole numbers. Found {shown(points)}.")
         exact = [whole(p, "points", -LARGEST_COUNT, LARGEST_COUNT) for p in points]
         if any(a >= b for a, b in pairwise(exact)):
             raise InvalidInputError(f"points must be ascending. Found {shown(list(points))}.")
@@ -312,9 +317,8 @@ class Composition:
     def _beta_floats(self, alpha: Fraction) -> tuple[float, float]:
         if alpha == 1:
             return 0.0, 0.0
-        if alpha == 0:
-            return self._answers.beta_at_zero
-        return self._answers.beta_bracket(alpha)
+        low, high = self._answers.beta_bracket(alpha) if alpha else self._answers.beta_at_zero
+        return low, min(high, 1.0)
 
     def __add__(self, other: Composition | Mechanism) -> Composition:
         if isinstance(other, Mechanism):

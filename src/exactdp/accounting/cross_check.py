@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from fractions import Fraction
 
-from exactdp.accounting.explanation import power_of_ten
+from exactdp.accounting.explanation import power_of_ten, short_text
 from exactdp.accounting.privacy_profile import profile
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.contours import Contours
@@ -46,7 +46,7 @@ class CrossCheck:
 
     def __str__(self) -> str:
         width = max((len(o.method) for o in self.opinions), default=0)
-        lines = [f"delta({self.epsilon}) by every method that applies"]
+        lines = [f"delta({short_text(self.epsilon)}) by every method that applies"]
         for o in self.opinions:
             apart = math.expm1(min(o.log_upper - o.log_lower, 700.0)) if o.log_lower > -math.inf else math.inf
             ends = f"{power_of_ten(o.log_lower)} to {power_of_ten(o.log_upper)}"

@@ -115,6 +115,12 @@ class EpsilonSearch:
             point, bottom, top = self._log_bounds(epsilon, self._quick)
             if top - bottom > RESORT_WIDTH and bottom <= self._target <= top:
                 point, bottom, top = self._log_bounds(epsilon, self._best)
+            if top == -math.inf:  # from the greatest loss on delta is 0, and has no logarithm to step by
+                high, candidate = epsilon, (low + epsilon) / 2
+                if candidate in (low, epsilon):
+                    break
+                epsilon = candidate
+                continue
             value = (max(bottom, top - DEEPEST) + top) / 2
             slope = math.exp(min(float(point.log_density[0]) - value, STEEPEST))
             miss = (value - self._target) if self._small else (self._target - value)

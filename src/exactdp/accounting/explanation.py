@@ -12,6 +12,7 @@ from exactdp.engine.lattice.tilts import delta_payoff
 from exactdp.engine.line.protocol import Used
 from exactdp.engine.payoff import Payoff, delta_threshold
 from exactdp.notebooks import repr_html
+from exactdp.numbers import exact_text
 
 WIDE = 1e-6
 """From this relative width on, an answer comes with a plain statement that it is wide."""
@@ -72,7 +73,7 @@ class Explanation:
     def __str__(self) -> str:
         rows = self.items()
         width = max(len(name) for name, _ in rows)
-        lines = [f"delta({_short(self.epsilon)})"] + [f"  {name:<{width}}  {text}" for name, text in rows]
+        lines = [f"delta({short_text(self.epsilon)})"] + [f"  {name:<{width}}  {text}" for name, text in rows]
         return "\n".join(lines)
 
 
@@ -94,8 +95,8 @@ def explain_on_lattice(contours: Contours, epsilon: Fraction) -> Explanation:
         arithmetic = f"float64; its bounds (the errors above) were too wide, so then by {means}"
     aliased, dropped, rounding = (float(part[0]) / value for part in (sums.aliased, sums.dropped, sums.rounding))
     rows = (
-        ("lattice step h", f"{_short(lattice.step)} = {float(lattice.step):.6g}"),
-        ("R = 2 rho", f"{_short(lattice.spread)} = {float(lattice.spread):.10g}"),
+        ("lattice step h", f"{short_text(lattice.step)} = {float(lattice.step):.6g}"),
+        ("R = 2 rho", f"{short_text(lattice.spread)} = {float(lattice.spread):.10g}"),
         ("tilt", f"{float(plan.tilt):.8g}"),
         ("period N", f"{plan.nodes:,} nodes"),
         ("nodes kept", f"{len(plan.kept):,} of {plan.nodes // 2 + 1:,} (one of each conjugate pair)"),
@@ -145,8 +146,9 @@ def quantity(payoff: Payoff, epsilon: Fraction) -> str:
     return ("delta" if payoff is Payoff.DELTA else "1 - delta") + ("" if epsilon >= 0 else " at -epsilon")
 
 
-def _short(value: Fraction) -> str:
-    text = str(value)
+def short_text(value: Fraction) -> str:
+    """An exact number in one line: as it is if that is short, else as a decimal."""
+    text = exact_text(value)
     return text if len(text) <= 40 else f"{float(value):.17g} (exactly a fraction of {len(text)} characters)"
 
 

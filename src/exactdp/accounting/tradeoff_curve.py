@@ -8,6 +8,9 @@ from fractions import Fraction
 from exactdp.doubles import Floats
 from exactdp.notebooks import repr_html
 
+MOST_POINTS = 100_000
+"""Of a curve for plotting."""
+
 
 @dataclass(frozen=True)
 class TradeOffCurve:

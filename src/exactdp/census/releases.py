@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
@@ -19,7 +19,7 @@ from exactdp.census.spine import Table, bypass
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.notebooks import repr_html
-from exactdp.numbers import Number, positive
+from exactdp.numbers import Number, positive, shown
 
 if TYPE_CHECKING:
     from exactdp.census.study import Study
@@ -134,12 +134,12 @@ class Release:
         return tuple((k, other) for i, k in enumerate(numbers) for other in numbers[i:])
 
     def _allocation(self, number: int) -> Allocation:
-        if number not in self.allocations:
+        if not isinstance(number, Hashable) or number not in self.allocations:
             known = sorted(self.allocations)
             raise InvalidInputError(
-                f"{self.name} has the allocations {known[0]} to {known[-1]}. Found {number}."
+                f"{self.name} has the allocations {known[0]} to {known[-1]}. Found {shown(number)}."
                 if len(known) > 1
-                else f"{self.name} has only the allocation {known[0]}, its full path. Found {number}."
+                else f"{self.name} has only the allocation {known[0]}, its full path. Found {shown(number)}."
             )
         return self.allocations[number]
 
@@ -170,6 +170,6 @@ def release(name: str) -> Release:
     >>> release("dhc-persons-us").allocations[13].bypassed
     ()
     """
-    if name not in _budgets():
-        raise InvalidInputError(f"A release is one of {', '.join(release_names())}. Found {name}.")
+    if not isinstance(name, str) or name not in _budgets():
+        raise InvalidInputError(f"A release is one of {', '.join(release_names())}. Found {shown(name)}.")
     return _budgets()[name]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from exactdp.accounting.tradeoff_curve import TradeOffCurve
+from exactdp.accounting.tradeoff_curve import MOST_POINTS, TradeOffCurve
 from exactdp.brackets import Bounds
 from exactdp.census.grids import Grids
 from exactdp.census.journal import Journal
@@ -155,7 +155,7 @@ class Study:
 
     def tradeoff(self, num: int = 201) -> TradeOffCurve:
         """Points for plotting on or below the overall curve, convex, from (0, 1) to (1, 0), at most `num`: a TradeOffCurve."""
-        return self._overall.curve(whole(num, "num", 5))
+        return self._overall.curve(whole(num, "num", 5, MOST_POINTS))
 
     def worst_pair(
         self, *, delta: Number | None = None, epsilon: Number | None = None, alpha: Number | None = None

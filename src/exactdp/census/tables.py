@@ -21,6 +21,7 @@ from exactdp.census.study import Study
 from exactdp.census.summary import Summary
 from exactdp.csv_cells import as_cell
 from exactdp.files import write_text
+from exactdp.numbers import exact_text
 
 CURVE_POINTS = 241
 
@@ -74,10 +75,12 @@ def finite(value: Any) -> Any:
 
 def decimal_text(value: Fraction) -> str:
     """1e-10 as 1e-10, 26.34 as 26.34, 1/3 as 1/3."""
-    short = repr(float(value))
-    if Fraction(short) == value:
+    size = len(exact_text(value.denominator)) - 1
+    if size > 300 and value.denominator == 10**size:  # below the doubles
+        return f"{exact_text(value.numerator)}e-{size}"
+    if abs(value) < 10**308 and Fraction(short := repr(float(value))) == value:
         return short.removesuffix(".0")
-    return str(value)
+    return exact_text(value)
 
 
 def pairs_csv(grids: Grids, results: Iterable[PairResult]) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import Any
 
 from flint import arb
 
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.balls import BITS, ball, precision, upper_double
-from exactdp.numbers import Number, rational, read_alpha, read_delta
+from exactdp.elementwise import each_rounded
+from exactdp.numbers import Number, rational, read_alpha, read_delta, read_epsilon
 
 
 def fdp_beta(pairs: Iterable[tuple[Number, Number]], alpha: Number) -> float:
@@ -33,7 +35,7 @@ def fdp_beta(pairs: Iterable[tuple[Number, Number]], alpha: Number) -> float:
             for line in lines:
                 if bool(line > 0):
                     best = max(best, _down(line))
-    return best
+    return min(best, 1.0)
 
 
 def _down(value: arb) -> float:
@@ -42,18 +44,20 @@ def _down(value: arb) -> float:
     return below if bool(arb(below) <= value) else math.nextafter(below, 0.0)
 
 
-def fdp_delta(curve: TradeOffCurve, epsilon: Number) -> float:
+def fdp_delta(curve: TradeOffCurve, epsilon: Any) -> Any:
     """delta at epsilon of the polygon through the points of `curve`, rounded up: the largest 1 - beta - e^epsilon alpha.
 
     It is the delta of that polygon. It bounds the delta of another curve from above where the whole polygon lies on or below that
     curve; the points of `tradeoff()` lie on it, so their polygon does not, unless it has every vertex. For a composition use
-    `delta`.
+    `delta`. epsilon is a number or an array, finite or not.
     """
-    e = rational(epsilon, "epsilon")
-    best = 0.0
-    with precision(BITS):
+    points = [(Fraction(a), Fraction(b)) for a, b in zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True)]
+
+    def at(e: Fraction | float) -> float:
+        if isinstance(e, float):
+            return 1.0 if e < 0 else min(max(upper_double(ball(1 - b)) for a, b in points if a == 0), 1.0)
         slope = ball(e).exp()
-        for a, b in zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True):
-            value = 1 - ball(Fraction(b)) - slope * ball(Fraction(a))
-            best = max(best, upper_double(value))
-    return min(best, 1.0)
+        return min(max(0.0, *(upper_double(1 - ball(b) - slope * ball(a)) for a, b in points)), 1.0)
+
+    with precision(BITS):
+        return each_rounded(epsilon, read_epsilon, lambda es: [at(e) for e in es])

@@ -95,8 +95,10 @@ def gdp_mu(epsilon: Number, delta: Number) -> float:
     """
     e, d = rational(epsilon, "epsilon"), read_share(delta, "delta")
     if not _gdp_holds(Fraction(_SMALLEST_MU), e, d):
+        # mu-GDP is weaker the larger mu is, so what fails here fails from here on
+        what = "No mu from" if _gdp_fails(Fraction(_SMALLEST_MU), e, d) else "It could not be proved that a mu of"
         raise InvalidInputError(
-            f"No mu above {_SMALLEST_MU} gives this guarantee; ask for a larger epsilon or delta. "
+            f"{what} {_SMALLEST_MU} on gives this guarantee; ask for a larger epsilon or delta. "
             f"Found epsilon = {shown(epsilon)}, delta = {shown(delta)}."
         )
     mu = bisect(lambda m: -1.0 if _gdp_holds(Fraction(m), e, d) else 1.0, _SMALLEST_MU, float(_LARGEST_MU))
@@ -104,6 +106,11 @@ def gdp_mu(epsilon: Number, delta: Number) -> float:
     while not _gdp_holds(Fraction(mu), e, d):
         mu, step = mu * (1 - step), min(2 * step, 0.5)
     return mu
+
+
+def _gdp_fails(mu: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
+    with precision(_bits(mu, epsilon)):
+        return bool(gaussian_ball(mu, epsilon)[0] > ball(delta))
 
 
 def _gdp_holds(mu: Fraction, epsilon: Fraction, delta: Fraction) -> bool:

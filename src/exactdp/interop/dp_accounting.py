@@ -339,8 +339,8 @@ def _zcdp(event: Any, _: Any) -> _Share:
 
 
 def _black_box(event: Any, _: Any) -> _Share:
-    epsilon, delta = _at_least_0(event.epsilon, "epsilon"), _at_least_0(event.delta, "delta")
-    if delta >= 1:
+    epsilon, delta = _at_least_0(event.epsilon, "epsilon"), read_delta(_at_least_0(event.delta, "delta"))
+    if delta == 1:
         return _EVERYTHING
     if not delta:
         return _one_of(lambda: ApproximateDP(epsilon), _pure(epsilon))

@@ -16,6 +16,7 @@ from exactdp.errors import InvalidInputError, MissingExtraError
 from exactdp.numbers import Number, positive, rational, shown
 
 LARGEST_COUNT = 1 << 62
+_LARGEST = 10**300  # of a noise parameter and of its inverse: their doubles have all their digits
 _OLDEST = (0, 14, 2)  # before it OpenDP's samplers were biased by a faulty division (opendp/opendp issue 2638)
 _CHUNK = 1 << 18  # numbers that one call of OpenDP gets
 
@@ -30,6 +31,8 @@ def scale_for(sigma2: Number) -> float:
     (2.0, True, True)
     """
     wanted = positive(sigma2, "sigma2")
+    if not Fraction(1, _LARGEST) <= wanted <= _LARGEST:
+        raise InvalidInputError(f"sigma2 must be between 1e-300 and 1e300. Found {shown(sigma2)}.")
     scale = math.sqrt(wanted)
     while Fraction(scale) ** 2 < wanted:
         scale = math.nextafter(scale, math.inf)

@@ -12,7 +12,7 @@ from exactdp.balls import BITS, ball, precision
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import FiniteLoss, Loss
 from exactdp.mechanisms.mechanism import Mechanism
-from exactdp.numbers import Number, rational, shown
+from exactdp.numbers import Number, exact_text, rational, shown
 
 SMALLEST_EPSILON = Fraction(1, 10**18)
 LARGEST_EPSILON = Fraction(1000)
@@ -57,5 +57,5 @@ class ApproximateDP(Mechanism):
             return FiniteLoss(-epsilon, [2 * epsilon], [(0,), (1,)], [low, high], self.delta, self.epsilon)
 
     def __str__(self) -> str:
-        extra = f", delta={str(self.delta)!r}" if self.delta else ""
-        return f"ApproximateDP({str(self.epsilon)!r}{extra})"
+        extra = f", delta={exact_text(self.delta)!r}" if self.delta else ""
+        return f"ApproximateDP({exact_text(self.epsilon)!r}{extra})"

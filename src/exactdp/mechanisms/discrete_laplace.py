@@ -10,7 +10,7 @@ from exactdp.balls import BITS, ball, precision
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import FiniteLoss, Loss
 from exactdp.mechanisms.mechanism import Mechanism
-from exactdp.numbers import Number, positive, shown, whole
+from exactdp.numbers import Number, exact_text, positive, shown, whole
 
 LARGEST_SENSITIVITY = 4096
 LARGEST_SCALE = Fraction(10**18)
@@ -84,4 +84,4 @@ class DiscreteLaplace(Mechanism):
 
     def __str__(self) -> str:
         extra = "" if self.sensitivity == 1 else f", sensitivity={self.sensitivity}"
-        return f"DiscreteLaplace({str(self.scale)!r}{extra})"
+        return f"DiscreteLaplace({exact_text(self.scale)!r}{extra})"

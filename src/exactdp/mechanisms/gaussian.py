@@ -13,7 +13,7 @@ from exactdp.doubles import Complexes, Floats
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import Loss, Tilted
 from exactdp.mechanisms.mechanism import Mechanism
-from exactdp.numbers import Number, exact_double, positive, shown
+from exactdp.numbers import Number, exact_double, exact_text, positive, shown
 
 SMALLEST_RATIO = Fraction(1, 10**18)
 LARGEST_RATIO = Fraction(10**6)
@@ -66,8 +66,8 @@ class Gaussian(Mechanism):
         return _GaussianLoss(self._ratio)
 
     def __str__(self) -> str:
-        extra = "" if self.sensitivity == 1 else f", sensitivity={str(self.sensitivity)!r}"
-        return f"Gaussian({str(self.sigma2)!r}{extra})"
+        extra = "" if self.sensitivity == 1 else f", sensitivity={exact_text(self.sensitivity)!r}"
+        return f"Gaussian({exact_text(self.sigma2)!r}{extra})"
 
 
 class _GaussianLoss(Loss):

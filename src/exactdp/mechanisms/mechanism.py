@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from exactdp.mechanisms.loss import Loss
 from exactdp.numbers import whole
@@ -14,7 +15,11 @@ if TYPE_CHECKING:
 
 
 class Mechanism(ABC):
-    """One release about a data set. Frozen, hashable, and composable with `+`, `*` and `sum`."""
+    """One release about a data set. Frozen, hashable, and composable with `+`, `*` and `sum`.
+
+    It answers every question that a composition answers, as the composition of itself alone: `DiscreteGaussian(1).epsilon(1e-5)`.
+    A parameter of the same name comes first: `ApproximateDP(1).epsilon` is 1; there, ask `epsilon_bounds`.
+    """
 
     @abstractmethod
     def loss(self) -> Loss:
@@ -24,6 +29,19 @@ class Mechanism(ABC):
     @abstractmethod
     def rho(self) -> Fraction | float:
         """A zCDP parameter of the mechanism (infinite if it has none)."""
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            from exactdp.accounting.composition import Composition
+
+            if hasattr(Composition, name):
+                return getattr(_alone(Composition, self), name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        from exactdp.accounting.composition import Composition
+
+        return sorted({*super().__dir__(), *(name for name in dir(Composition) if not name.startswith("_"))})
 
     def __add__(self, other: Mechanism | Composition) -> Composition:
         from exactdp.accounting.composition import Composition
@@ -44,3 +62,9 @@ class Mechanism(ABC):
 
     def __repr__(self) -> str:  # a text of one's own serves for both
         return object.__repr__(self) if type(self).__str__ is object.__str__ else str(self)
+
+
+@lru_cache(maxsize=8)
+def _alone(make: type[Composition], mechanism: Mechanism) -> Composition:
+    """The composition of one mechanism, kept for the next question."""
+    return make([mechanism])

@@ -13,7 +13,7 @@ from exactdp.balls import BITS, ball, fraction, precision
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import FiniteLoss, Loss
 from exactdp.mechanisms.mechanism import Mechanism
-from exactdp.numbers import Number, rational, shown
+from exactdp.numbers import Number, exact_text, rational, shown
 
 MOST_OUTCOMES = 64
 
@@ -129,7 +129,7 @@ def _log(ratio: Fraction) -> arb:
 
 
 def _distribution(values: Iterable[Number], name: str) -> tuple[Fraction, ...]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
+    if isinstance(values, str) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
         raise InvalidInputError(f"{name} must be a list of probabilities. Found {shown(values)}.")
     listed = list(values)
     if not 1 <= len(listed) <= MOST_OUTCOMES:
@@ -146,4 +146,4 @@ def _distribution(values: Iterable[Number], name: str) -> tuple[Fraction, ...]:
 
 
 def _listed(values: tuple[Fraction, ...]) -> str:
-    return f"[{', '.join(repr(str(v)) for v in values)}]"
+    return f"[{', '.join(repr(exact_text(v)) for v in values)}]"

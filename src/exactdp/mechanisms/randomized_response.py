@@ -11,7 +11,7 @@ from exactdp.balls import BITS, ball, fraction, precision
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import FiniteLoss, Loss
 from exactdp.mechanisms.mechanism import Mechanism
-from exactdp.numbers import Number, positive, rational, shown, whole
+from exactdp.numbers import Number, exact_text, positive, rational, shown, whole
 
 SMALLEST_EPSILON = Fraction(1, 10**18)
 LARGEST_EPSILON = Fraction(1000)
@@ -88,6 +88,6 @@ class RandomizedResponse(Mechanism):
             return FiniteLoss(-epsilon, [epsilon], [(0,), (1,), (2,)], [other, rest, truth], greatest=self.epsilon)
 
     def __str__(self) -> str:
-        first = f"noise={str(self.noise)!r}" if self.epsilon is None else repr(str(self.epsilon))
+        first = f"noise={str(self.noise)!r}" if self.epsilon is None else repr(exact_text(self.epsilon))
         extra = "" if self.categories == 2 else f", categories={self.categories}"
         return f"RandomizedResponse({first}{extra})"

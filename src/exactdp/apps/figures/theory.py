@@ -167,8 +167,9 @@ def _draw_smoothed(above: Axes, below: Axes, composition: Composition) -> None:
     """The density of the loss averaged over tents, and its quotient by the continuous Gaussian's where there is one."""
     rho = composition.rho
     if rho == math.inf:
-        left, right = (Fraction(composition.epsilon(d)) for d in ("0.9999", "0.00001"))
-        centre, half = (left + right) / 2, (right - left) / 2
+        lost = Fraction(composition.delta(math.inf))  # of the rest, all but a share of 1e-5 and 1e-4
+        left, right = (Fraction(composition.epsilon(lost + (1 - lost) * Fraction(d))) for d in ("0.9999", "0.00001"))
+        centre, half = (left + right) / 2, max((right - left) / 2, Fraction(1, 100))
     else:
         centre, half = Fraction(rho), Fraction(math.sqrt(2 * rho) * _REACH)
     half = half.limit_denominator(10**4)

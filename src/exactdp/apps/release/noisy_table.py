@@ -27,7 +27,7 @@ from exactdp.errors import InvalidInputError, LatticeTooFineError
 from exactdp.files import write_text
 from exactdp.interop.opendp import drawn_sigma2, opendp_noise, opendp_version, scale_for
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from exactdp.numbers import Number, rational, shown
+from exactdp.numbers import Number, exact_text, rational, shown
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def release_table(
     epsilon = drawn.epsilon_bounds(delta)
     text = _as_csv(table, _draw(table, chosen))
     guarantee = {
-        "delta": str(rational(delta, "delta")),
+        "delta": exact_text(rational(delta, "delta")),
         "epsilon_at_least": epsilon.lower,
         "epsilon_at_most": epsilon.upper,
         "certificate_is_of": _whose(certificate, drawn),

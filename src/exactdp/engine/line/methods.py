@@ -169,6 +169,10 @@ class LineMethods:
 
     def every(self, y: arb) -> Iterator[tuple[str, Callable[[], Bracket | None]]]:
         """The name of every method, and delta at a threshold from 0 on by it from scratch; None where it does not apply."""
+        constant = self.total.constant
+        if constant is not None:
+            yield "the loss is one number", lambda: Bracket(*(np.array([x]) for x in _constant(y, constant)[:3]))
+            return
         rung = self._ladder.rung_of(float(y.mid()))
 
         def asked(method: Method | DenseFFT | None) -> Bracket | None:
@@ -187,6 +191,8 @@ class LineMethods:
         end = self.total.ends[1]
         if end is not None and bool(y >= end):
             return Used("no finite loss exceeds epsilon", Payoff.DELTA, 0, ())
+        if self.total.constant is not None:
+            return Used("the loss is one number", Payoff.DELTA, 1, ())
         rung = self._ladder.rung_of(float(y.mid()))
         found = self.method(rung).used(y)
         return replace(found, rows=(("tilt", f"{float(rung.tilt):.8g}"), *found.rows))

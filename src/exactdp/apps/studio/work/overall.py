@@ -45,9 +45,9 @@ def _parts(release: Release, question: Record, grids: Grids, screened: bool) -> 
     together = question["worst_pair"] and screened  # the search for epsilon is most of that for the worst pair
     parts: list[Record] = [{"quantity": "epsilon", "at": [str(d)], "worst_pair": together} for d in grids.deltas]
     if question["worst_pair"] and not screened:
-        parts += [{"quantity": "worst_pair", "at": [str(delta)]} for delta in grids.deltas]
+        parts += [{"quantity": "worst_pair", "at": [decimal_text(delta)]} for delta in grids.deltas]
     parts += [{"quantity": "delta", "at": chunk} for chunk in _chunks(grids.epsilons)]
-    parts += [{"quantity": "beta", "at": [str(alpha)]} for alpha in grids.alphas]
+    parts += [{"quantity": "beta", "at": [decimal_text(alpha)]} for alpha in grids.alphas]
     if question["tradeoff"]:
         parts.append({"quantity": "tradeoff", "at": [str(question["tradeoff"]["num"])]})
     parts += [{"quantity": "delta_curve", "at": chunk} for chunk in _chunks(epsilons)]
@@ -56,7 +56,7 @@ def _parts(release: Release, question: Record, grids: Grids, screened: bool) -> 
 
 def _chunks(values: Sequence[Fraction]) -> list[list[str]]:
     starts = range(0, len(values), _EPSILONS_IN_A_PART)
-    return [[str(value) for value in values[i : i + _EPSILONS_IN_A_PART]] for i in starts]
+    return [[decimal_text(value) for value in values[i : i + _EPSILONS_IN_A_PART]] for i in starts]
 
 
 def part(question: Record) -> Record:

@@ -1,0 +1,209 @@
+"""Edge values: a documented refusal or a valid answer, in the examples that once had neither, and in random calls."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import edge_calls
+import exactdp
+import oracle
+from exactdp import (
+    ApproximateDP,
+    Composition,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    InvalidInputError,
+    Outcomes,
+    conversions,
+    guarantees,
+)
+from exactdp.apps.studio.work.dispatch import answered
+from exactdp.census.grids import Grids
+from exactdp.census.tables import decimal_text
+from exactdp.interop import names
+from exactdp.numbers import exact_text, rational, shown
+from exactdp.theory_plots import figure_convolution
+from small_release import SMALL
+
+TEN = 10 * DiscreteGaussian(1)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_calls_are_answered_or_refused(seed: int) -> None:
+    """A small campaign; `python tests/edge_calls.py 20000` is a large one."""
+    seen, faults = edge_calls.campaign(400, seed)
+    assert not faults
+    assert min(seen["answered"], seen["refused"]) > 50
+
+
+ABOVE_1: list[Callable[[Any], Any]] = [
+    TEN.epsilon,
+    TEN.epsilon_bounds,
+    lambda d: TEN.epsilon_bounds(d, digits=10),
+    DiscreteGaussian(1).epsilon,
+    (2 * DiscreteLaplace(1)).epsilon,
+    lambda d: TEN.compare(delta=d),
+    lambda d: TEN.risk(delta=d),
+    lambda d: exactdp.target(epsilon=1, delta=d),
+    lambda d: exactdp.certify(TEN, delta=d),
+    lambda d: conversions.zcdp_epsilon(1, d),
+    lambda d: conversions.zcdp_epsilon_simple(1, d),
+    lambda d: conversions.gaussian_epsilon(1, d),
+    lambda d: guarantees.gdp_epsilon(1, d),
+    lambda d: guarantees.gdp_mu(1, d),
+    lambda d: guarantees.rdp_epsilon({2: 1}, d),
+    lambda d: guarantees.rdp_epsilon_simple({2: 1}, d),
+    lambda d: guarantees.fdp_beta([(1, d)], "0.1"),
+    lambda d: names.get_advantage_from_adp(1, d),
+    lambda d: names.get_beta_from_adp(1, d, "0.1"),
+    lambda d: Grids.read(deltas=[d]),
+    lambda d: SMALL.account().epsilon(d),
+    lambda d: SMALL.account().worst_pair(delta=d),
+    lambda d: exactdp.census.overall_saving(SMALL, 1, d),
+    lambda d: exactdp.census.level_saving(SMALL, "State", 1, d),
+    lambda d: ApproximateDP(1, d),
+]
+
+
+@pytest.mark.parametrize("delta", [1e10, "1e10", 2, 1 + Fraction(1, 10**30), -1e-10, np.float64(1.5)])
+@pytest.mark.parametrize("ask", ABOVE_1)
+def test_a_delta_outside_of_0_and_1_is_refused(ask: Callable[[Any], Any], delta: Any) -> None:
+    """1e10 for 1e-10: the lost minus sign."""
+    with pytest.raises(InvalidInputError, match=r"(delta|deltas) .*Found"):
+        ask(delta)
+
+
+@pytest.mark.parametrize("alpha", [1e10, 2, -0.5])
+def test_an_alpha_outside_of_0_and_1_is_refused(alpha: float) -> None:
+    asked = [TEN.beta, SMALL.account().beta, lambda a: conversions.zcdp_beta(1, a), lambda a: guarantees.gdp_beta(1, a)]
+    for ask in [*asked, lambda a: guarantees.fdp_beta([(1, 0)], a), lambda a: exactdp.certify(TEN, alpha=a)]:
+        with pytest.raises(InvalidInputError, match="alpha"):
+            ask(alpha)
+
+
+@pytest.mark.parametrize("delta", [5e-324, "1e-330", "1e-5000"])
+def test_epsilon_at_a_tiny_delta_next_to_the_greatest_loss(delta: Any) -> None:
+    for c in (100 * DiscreteLaplace("23/3", sensitivity=5), 7 * exactdp.RandomizedResponse(1), 3 * ApproximateDP(2)):
+        low, high = c.epsilon_bounds(delta)
+        greatest = c.epsilon_bounds(0)
+        assert 0 < low <= high <= greatest.upper
+        assert high - low < 1e-8 * high
+
+
+def test_delta_at_an_epsilon_just_below_0() -> None:
+    """delta(epsilon) >= 1 - e^epsilon, which is positive however near to 0."""
+    for c in (Composition([ApproximateDP(0)]), 3 * ApproximateDP(0), 2 * exactdp.RandomizedResponse(1)):
+        for epsilon in ("-1e-5000", -5e-324):
+            assert c.delta_bounds(epsilon).upper > 0
+            assert c.log_delta(epsilon) > -math.inf
+
+
+def test_a_mechanism_answers_as_a_composition_of_one() -> None:
+    one, alone = DiscreteGaussian(2), Composition([DiscreteGaussian(2)])
+    assert one.epsilon("1e-5") == alone.epsilon("1e-5")
+    assert one.delta_bounds([1, 2]).upper.tolist() == alone.delta_bounds([1, 2]).upper.tolist()
+    assert one.beta(0.1) == alone.beta(0.1)
+    assert one.mu == alone.mu
+    assert str(one.compare(delta=1e-5)) == str(alone.compare(delta=1e-5))
+    assert "epsilon_bounds" in dir(one)
+    assert pickle.loads(pickle.dumps(one)) == one
+    # a parameter of the same name is that parameter
+    assert ApproximateDP(1, "1/10").epsilon == 1
+    assert ApproximateDP(1, "1/10").delta_bounds(1) == (1 * ApproximateDP(1, "1/10")).delta_bounds(1)
+    for name in ("_contours", "no_such_name", "__array__"):
+        with pytest.raises(AttributeError, match=name):
+            getattr(one, name)
+
+
+def test_numbers_too_long_for_python_to_print() -> None:
+    tiny = Fraction(1, 10**5000)
+    assert exact_text(tiny) == "1/1" + 5000 * "0"
+    assert exact_text(-(10**5000)) == "-1" + 5000 * "0"
+    assert decimal_text(tiny) == "1e-5000"
+    assert rational(decimal_text(tiny), "x") == tiny
+    assert decimal_text(Fraction(10**400)) == "1" + 400 * "0"
+    assert len(shown(10**5000)) == len(shown(tiny)) == 60
+    assert "4,300 digits" in shown([tiny])
+    assert str(TEN.cross_check(tiny))
+    assert str(TEN.explain(tiny))
+    assert str(TEN.compare(delta=tiny))
+    assert str(TEN.risk(delta=tiny))
+    assert Composition([ApproximateDP(1, tiny), DiscreteLaplace(1)]).delta(2) >= 0
+    for question in ({"deltas": ["1e-5000"]}, {"epsilons": ["1e-5000"]}):
+        asked = {"rho": "1", "epsilons": [], "deltas": [], "alphas": [], "tradeoff": 0, **question}
+        assert "1e-5000" in str(answered("convert", asked))
+
+
+def test_limits_of_any_size() -> None:
+    assert TEN.within(max_seconds=10**5000).delta(5) == TEN.delta(5)
+    assert TEN.within(max_nodes=10**5000).delta(5) == TEN.delta(5)
+
+
+@pytest.mark.parametrize("points", [1.5, 3, "12", None, np.array(1.5), Fraction(1, 2)])
+def test_masses_need_a_list(points: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"points must be a list|points must be"):
+        TEN.masses(points)
+
+
+@pytest.mark.parametrize("p", [np.array(1.5), 1.5, None, "1", [[0.5], [1, 2]]])
+def test_outcomes_need_lists(p: Any) -> None:
+    with pytest.raises(InvalidInputError):
+        Outcomes(p, [1])
+
+
+def test_masses_hold_what_balls_say() -> None:
+    """Tails become doubles outward, and so do their differences."""
+    c = 2 * DiscreteGaussian("1/2")
+    points = [0, 1, 2, 3, 5, 9, 20, 30]
+    low, high = c.masses(points)
+    exact = [_tail(c, p) for p in points]
+    for k, (a, b) in enumerate(pairwise(exact)):
+        assert Fraction(low[k]) <= a - b <= Fraction(high[k])
+
+
+def _tail(c: Composition, point: int) -> Fraction:
+    """P(S >= h t) by brute force."""
+    brute = oracle.brute({(m.sigma2, m.sensitivity): n for m, n in c.discrete_gaussians.items()})
+    return brute.tail(point)
+
+
+def test_fdp_delta_takes_arrays() -> None:
+    curve = TEN.tradeoff(21)
+    one = [guarantees.fdp_delta(curve, e) for e in (0, 1, "5/2")]
+    assert guarantees.fdp_delta(curve, [0, 1, "5/2"]).tolist() == one
+    assert guarantees.fdp_delta(curve, np.array([[0.0], [1.0]])).shape == (2, 1)
+    assert guarantees.fdp_delta(curve, math.inf) == 0.0
+    assert guarantees.fdp_delta(curve, -math.inf) == 1.0
+
+
+CONSTANT = [3 * ApproximateDP(0, "1/100"), 1 * ApproximateDP(0), 2 * Outcomes([1, 0], ["1/2", "1/2"])]
+
+
+@pytest.mark.parametrize("c", CONSTANT)
+def test_a_loss_of_one_value(c: Composition) -> None:
+    for epsilon in (0, "1/3", 1, 5):
+        check = c.cross_check(epsilon)
+        assert check.agree
+        assert str(check)
+        assert str(c.explain(epsilon))
+
+
+@pytest.mark.parametrize("c", [*CONSTANT[:1], CONSTANT[2], 2 * ApproximateDP(1, "1/10")])
+def test_figures_of_infinite_losses(c: Composition) -> None:
+    assert c.rho == math.inf
+    assert figure_convolution(c).axes
+
+
+@pytest.mark.parametrize("sigma2", ["1e-400", "1e5000", Decimal("1e-310")])
+def test_a_scale_out_of_range(sigma2: Any) -> None:
+    with pytest.raises(InvalidInputError, match="sigma2 must be between"):
+        exactdp.noise.scale_for(sigma2)
