@@ -35,6 +35,7 @@ GROUND = {
     "notebooks",
     "numbers",
     "recent",
+    "steady",
     "strict_json",
     "version",
 }

@@ -44,6 +44,7 @@ from exactdp.numbers import (
     shown,
     whole,
 )
+from exactdp.steady import steady
 
 if TYPE_CHECKING:
     from exactdp.guarantees.comparison import Comparison
@@ -54,6 +55,7 @@ _LOOKS_PER_SECOND = 8_000_000
 _LONGEST = Fraction(10**10)  # seconds: three centuries, and still a double
 
 
+@steady
 class Composition:
     """Several mechanisms released together, of any kinds.
 

@@ -16,6 +16,7 @@ from exactdp.engine.line.methods import LineMethods, threshold
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.notebooks import repr_html
+from exactdp.steady import steady
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Opinion:
     seconds: float
 
 
+@steady
 @dataclass(frozen=True)
 class CrossCheck:
     """What every applicable method says about delta(epsilon) in one direction, infinite losses left out."""

@@ -13,11 +13,13 @@ from exactdp.engine.line.protocol import Used
 from exactdp.engine.payoff import Payoff, delta_threshold
 from exactdp.notebooks import repr_html
 from exactdp.numbers import exact_text
+from exactdp.steady import steady
 
 WIDE = 1e-6
 """From this relative width on, an answer comes with a plain statement that it is wide."""
 
 
+@steady
 @dataclass(frozen=True)
 class Explanation:
     """How delta(epsilon) was computed. Error terms are relative to the sum that was evaluated; `kept` counts its terms."""

@@ -7,11 +7,13 @@ from fractions import Fraction
 
 from exactdp.doubles import Floats
 from exactdp.notebooks import repr_html
+from exactdp.steady import steady
 
 MOST_POINTS = 100_000
 """Of a curve for plotting."""
 
 
+@steady
 @dataclass(frozen=True)
 class TradeOffCurve:
     """Points of a trade-off curve, alpha ascending from 0 to 1, beta descending from 1 to 0, convex.

@@ -17,6 +17,7 @@ from exactdp.census.budget_design import SETTINGS, Draft, checked, total_budget
 from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import shown
+from exactdp.steady import steady
 
 MOST_BYTES = 1_000_000
 _MOST_DOTS = 50  # in a line: the time that tomllib takes for a dotted name grows with the square of its parts
@@ -24,6 +25,7 @@ _TOML_KEYS = (*SETTINGS, "levels", "level_shares", "bypassed")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
+@steady
 def read_budget(path: Path | str) -> Release:
     """The release that a budget file describes, named after the file; the suffix says whether it is TOML or CSV.
 
@@ -60,6 +62,7 @@ def parse_budget(content: bytes, file_name: str) -> Release:
     return checked(draft, file.stem, file.name)
 
 
+@steady
 def budget_toml(release: Release) -> str:
     """The text of a TOML budget file, every budget an exact fraction.
 

@@ -21,6 +21,7 @@ from exactdp.census.workers import Runner
 from exactdp.doubles import Floats
 from exactdp.engine.family.contours import Family
 from exactdp.engine.lattice.lattice import Group
+from exactdp.steady import steady
 
 Interval = tuple[float, float] | tuple[Decimal, Decimal]
 
@@ -28,6 +29,7 @@ _FEW = 12  # pairs that are asked one by one without a second thought
 _CHUNK = 24  # pairs for each task where float64 does the work
 
 
+@steady
 @dataclass(frozen=True)
 class PairResult:
     """Certified bounds of one pair on the grids."""

@@ -20,11 +20,13 @@ from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, positive, shown
+from exactdp.steady import steady
 
 if TYPE_CHECKING:
     from exactdp.census.study import Study
 
 
+@steady
 @dataclass(frozen=True)
 class Allocation:
     """The budget along one directed path: level -> query -> rho. A query of budget rho gets noise of sigma2 = 1 / rho."""
@@ -50,6 +52,7 @@ class Allocation:
         return Allocation, (self.number, self.bypassed, self.table)
 
 
+@steady
 @dataclass(frozen=True)
 class Release:
     """One published product: its budget table and the numbered sets of levels that its directed paths bypass."""
@@ -159,11 +162,13 @@ def _budgets() -> dict[str, Release]:
     return releases
 
 
+@steady
 def release_names() -> tuple[str, ...]:
     """The names that `release` takes."""
     return tuple(_budgets())
 
 
+@steady
 def release(name: str) -> Release:
     """A release of the 2020 Census by name.
 

@@ -26,8 +26,10 @@ from exactdp.guarantees.calibration import (
 from exactdp.guarantees.gaussian_estimates import gaussian_delta
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, shown, whole
+from exactdp.steady import steady
 
 
+@steady
 @dataclass(frozen=True)
 class Saving:
     """A factor on the grid at which (epsilon, delta) holds while it fails one step below, both certified."""
@@ -44,6 +46,7 @@ class Saving:
         return 1 - self.factor
 
 
+@steady
 def overall_saving(release: Release, epsilon: Number, delta: Number) -> Saving:
     """For the whole release, all pairs: the search uses the full path with itself, the proof uses all pairs."""
     wanted = epsilon_delta_target(epsilon, delta)
@@ -51,6 +54,7 @@ def overall_saving(release: Release, epsilon: Number, delta: Number) -> Saving:
     return Saving(wanted.epsilon, wanted.delta, _least_factor(release, wanted, None, GRID, guess))
 
 
+@steady
 def level_saving(release: Release, level: str, epsilon: Number, delta: Number) -> Saving:
     """For one geographic level of the full path, both paths of a pair, accounted on its own."""
     _check_level(release, level)

@@ -10,11 +10,13 @@ from collections.abc import Collection, Mapping
 from fractions import Fraction
 
 from exactdp.errors import InvalidInputError
+from exactdp.steady import steady
 
 Table = Mapping[str, Mapping[str, Fraction]]
 """Level (top first) -> query -> rho."""
 
 
+@steady
 def bypass(table: Table, bypassed: Collection[str]) -> dict[str, dict[str, Fraction]]:
     """The table of a path on which some levels are bypassed; those levels are left out of the result.
 

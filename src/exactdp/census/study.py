@@ -25,6 +25,7 @@ from exactdp.elementwise import each
 from exactdp.errors import InvalidInputError
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, read_alpha, read_delta, read_epsilon, whole
+from exactdp.steady import steady
 
 _LOG = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ def run_study(
     return Study(release, grids, tuple(found[pair] for pair in release.pairs))
 
 
+@steady
 @dataclass(frozen=True)
 class Study:
     """All pairs of a release on grids, and the overall guarantee of the release for any argument."""

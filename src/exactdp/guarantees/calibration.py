@@ -26,6 +26,7 @@ from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, log_rational, positive, read_epsilon, read_share, shown, whole
+from exactdp.steady import steady
 
 GRID = 10_000
 LARGEST_FACTOR = 1_000_000
@@ -113,6 +114,7 @@ def _tightest(composition: Composition) -> GaussianDP:
     return tightest_mu(composition)
 
 
+@steady
 def target(
     epsilon: Number | None = None,
     delta: Number | None = None,
@@ -145,6 +147,7 @@ def epsilon_delta_target(epsilon: Number | None, delta: Number | None) -> MeetsE
     return MeetsEpsilonDelta(finite, read_share(delta, "delta"))
 
 
+@steady
 @dataclass(frozen=True)
 class Calibration:
     """The least factor on the grid: there the target holds, one step below it fails, both proved.
@@ -159,6 +162,7 @@ class Calibration:
     composition: Composition
 
 
+@steady
 def calibrate(
     composition: Composition, wanted: Target, part: Mechanism | Collection[Mechanism] | None = None, grid: int = GRID
 ) -> Calibration:
@@ -214,6 +218,7 @@ def questions(
     return asked(holds, False), asked(fails, True), asked(lambda design: True, False)
 
 
+@steady
 def calibrate_sigma2(count: int, wanted: Target, sensitivity: int = 1, grid: int = 1000) -> Calibration:
     """The least sigma2 = m / grid for which `count` discrete Gaussians meet the target; `factor` is that sigma2."""
     copies, steps = whole(count, "count", 1), whole(grid, "grid", 1)

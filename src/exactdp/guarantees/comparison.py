@@ -18,6 +18,7 @@ from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.notebooks import repr_html
 from exactdp.numbers import shown
+from exactdp.steady import steady
 from exactdp.theory.gaussian_gap.gap import Gap, GaussianGap
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _DOUBT = 1e-9  # the Gaussian formula is an estimate to about 1e-12: closer than this, relative, nothing is said
 
 
+@steady
 @dataclass(frozen=True)
 class Comparison:
     """One quantity four ways, at one argument. `exact` are certified bounds; zCDP's figures are safe, the shortcut is not."""

@@ -13,8 +13,10 @@ from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.balls import BITS, ball, precision, upper_double
 from exactdp.elementwise import each_rounded
 from exactdp.numbers import Number, rational, read_alpha, read_delta, read_epsilon
+from exactdp.steady import steady
 
 
+@steady
 def fdp_beta(pairs: Iterable[tuple[Number, Number]], alpha: Number) -> float:
     """The trade-off curve at alpha that a family of (epsilon, delta) guarantees implies, rounded down.
 
@@ -44,6 +46,7 @@ def _down(value: arb) -> float:
     return below if bool(arb(below) <= value) else math.nextafter(below, 0.0)
 
 
+@steady
 def fdp_delta(curve: TradeOffCurve, epsilon: Any) -> Any:
     """delta at epsilon of the polygon through the points of `curve`, rounded up: the largest 1 - beta - e^epsilon alpha.
 

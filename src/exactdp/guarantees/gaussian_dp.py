@@ -12,6 +12,7 @@ from scipy.special import ndtri_exp
 from exactdp.balls import BITS, ball, precision, upper_double
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import Number, log_rational, positive, rational, read_share, shown
+from exactdp.steady import steady
 
 _SMALLEST_MU = 1e-250
 _LARGEST_MU = 10**6
@@ -48,6 +49,7 @@ def _mu(value: Number) -> Fraction:
     return result
 
 
+@steady
 def gdp_delta(mu: Number, epsilon: Number) -> float:
     """delta at epsilon under mu-GDP, rounded up."""
     m, e = _mu(mu), rational(epsilon, "epsilon")
@@ -55,6 +57,7 @@ def gdp_delta(mu: Number, epsilon: Number) -> float:
         return min(upper_double(gaussian_ball(m, e)[0]), 1.0)
 
 
+@steady
 def gdp_epsilon(mu: Number, delta: Number) -> float:
     """epsilon at delta under mu-GDP, rounded up: proved at the double returned."""
     m, d = _mu(mu), read_share(delta, "delta")
@@ -69,6 +72,7 @@ def gdp_epsilon(mu: Number, delta: Number) -> float:
     return high
 
 
+@steady
 def gdp_beta(mu: Number, alpha: Number) -> float:
     """The trade-off curve of mu-GDP at alpha, rounded down: Phi(x - mu) at an x with 1 - Phi(x) >= alpha, which is proved.
 
@@ -87,6 +91,7 @@ def gdp_beta(mu: Number, alpha: Number) -> float:
         return max(math.nextafter(float((((ball(m) - arb(x)) / root).erfc() / 2).lower()), 0.0), 0.0)
 
 
+@steady
 def gdp_mu(epsilon: Number, delta: Number) -> float:
     """The largest mu for which mu-GDP implies (epsilon, delta)-DP, rounded down: noise of sigma = sensitivity / mu suffices.
 

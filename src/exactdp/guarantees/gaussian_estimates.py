@@ -13,8 +13,10 @@ from exactdp.elementwise import each_rounded
 from exactdp.guarantees.zcdp import least_epsilon
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.numbers import Number, log_rational, read_alpha, read_epsilon, zero_or_between
+from exactdp.steady import steady
 
 
+@steady
 def gaussian_delta(mu: Number, epsilon: Any) -> Any:
     """delta of the continuous Gaussian mechanism of sensitivity / sigma = mu. Estimate: accurate to about 1e-12, not certified.
 
@@ -27,12 +29,14 @@ def gaussian_delta(mu: Number, epsilon: Any) -> Any:
     return each_rounded(epsilon, read_epsilon, lambda es: [math.exp(gaussian_logs(m, float(e))[0]) for e in es])
 
 
+@steady
 def gaussian_log_delta(mu: Number, epsilon: Any) -> Any:
     """The natural logarithm of `gaussian_delta`, also where that is below the double range. Estimate: not certified."""
     m = _mu(mu)
     return each_rounded(epsilon, read_epsilon, lambda es: [gaussian_logs(m, float(e))[0] for e in es])
 
 
+@steady
 def gaussian_epsilon(mu: Number, delta: Any) -> Any:
     """epsilon of the continuous Gaussian mechanism: the inverse of `gaussian_delta`. Estimate: not certified.
 
@@ -55,6 +59,7 @@ def gaussian_epsilon(mu: Number, delta: Any) -> Any:
     return least_epsilon(m, delta, at)
 
 
+@steady
 def gaussian_beta(mu: Number, alpha: Any) -> Any:
     """The trade-off curve Phi(Phi^{-1}(1 - alpha) - mu) of mu-GDP (Dong, Roth & Su 2022). Estimate: not certified.
 

@@ -10,8 +10,10 @@ from flint import arb
 from exactdp.balls import BITS, ball, precision, upper_double
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import Number, rational, read_share, shown
+from exactdp.steady import steady
 
 
+@steady
 def rdp_epsilon(divergences: Mapping[Number, Number], delta: Number) -> float:
     """The least epsilon that Renyi divergences imply at delta, rounded up; `divergences` maps orders a > 1 to bounds of D_a.
 
@@ -24,12 +26,14 @@ def rdp_epsilon(divergences: Mapping[Number, Number], delta: Number) -> float:
     return _least(divergences, lambda a, r: r + ((a - 1) / a).log() - (ball(d).log() + a.log()) / (a - 1))
 
 
+@steady
 def rdp_epsilon_simple(divergences: Mapping[Number, Number], delta: Number) -> float:
     """min over a of D_a + log(1/delta)/(a-1), rounded up (Mironov 2017, Proposition 3)."""
     d = read_share(delta, "delta")
     return _least(divergences, lambda a, r: r - ball(d).log() / (a - 1))
 
 
+@steady
 def rdp_delta(divergences: Mapping[Number, Number], epsilon: Number) -> float:
     """The least delta that Renyi divergences imply at epsilon, rounded up, at most 1: the inverse of `rdp_epsilon`."""
     e = rational(epsilon, "epsilon")
@@ -37,6 +41,7 @@ def rdp_delta(divergences: Mapping[Number, Number], epsilon: Number) -> float:
     return min(found, 1.0)
 
 
+@steady
 def rdp_delta_simple(divergences: Mapping[Number, Number], epsilon: Number) -> float:
     """min over a of e^{(a-1)(D_a - epsilon)}, rounded up, at most 1."""
     e = rational(epsilon, "epsilon")

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 from exactdp.doubles import LINE_SLACK, UNIT
 from exactdp.notebooks import repr_html
 from exactdp.numbers import log_rational, shown
+from exactdp.steady import steady
 
 
 class Curve(Protocol):
@@ -40,6 +41,7 @@ class Curve(Protocol):
 Interval = tuple[float, float]
 
 
+@steady
 @dataclass(frozen=True)
 class Risk:
     """Certified bounds of each figure; the upper end is the safe one, for the Bayes risk the lower end."""

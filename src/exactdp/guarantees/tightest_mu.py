@@ -21,6 +21,7 @@ from exactdp.guarantees.gaussian_dp import bisect, gaussian_ball
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.notebooks import repr_html
+from exactdp.steady import steady
 
 if TYPE_CHECKING:
     from exactdp.accounting.composition import Composition
@@ -33,6 +34,7 @@ _RELATIVE = Fraction(1, 10**5)  # accuracy of mu that is aimed at
 _COARSE = 128
 
 
+@steady
 @dataclass(frozen=True)
 class GaussianDP:
     """Bounds of the tightest mu: at `lower` some epsilon violates mu-GDP, at `upper` mu-GDP is proved."""
@@ -113,6 +115,7 @@ def tail_holds(rho: Fraction, mu: Fraction, last: Fraction) -> bool:
         return bool(e * e / 2 * gap + (r - m * m) / 8 + fraction_part.log() > 0)
 
 
+@steady
 def tightest_mu(composition: Composition) -> GaussianDP:
     """Bounds of the least mu for which it is mu-GDP: about 1e-5 apart for coarse noise, 1e-3 for nearly Gaussian losses."""
     rho = composition.rho

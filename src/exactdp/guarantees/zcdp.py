@@ -27,8 +27,10 @@ from exactdp.numbers import (
     read_epsilon,
     zero_or_between,
 )
+from exactdp.steady import steady
 
 
+@steady
 def zcdp_epsilon_simple(rho: Number, delta: Any) -> Any:
     """The textbook conversion rho + 2 sqrt(rho log(1/delta)), rounded up (Bun & Steinke 2016).
 
@@ -40,6 +42,7 @@ def zcdp_epsilon_simple(rho: Number, delta: Any) -> Any:
         return least_epsilon(r, delta, lambda d: upper_double(ball(r) + 2 * (ball(r) * -_log(d)).sqrt()))
 
 
+@steady
 def zcdp_epsilon(rho: Number, delta: Any) -> Any:
     """The least epsilon that the moments of zCDP imply, rounded up (Canonne, Kamath & Steinke 2020).
 
@@ -61,6 +64,7 @@ def zcdp_epsilon(rho: Number, delta: Any) -> Any:
         return least_epsilon(r, delta, at)
 
 
+@steady
 def zcdp_delta_simple(rho: Number, epsilon: Any) -> Any:
     """The textbook conversion exp(-(epsilon - rho)^2 / (4 rho)) for epsilon >= rho, else 1; rounded up.
 
@@ -72,6 +76,7 @@ def zcdp_delta_simple(rho: Number, epsilon: Any) -> Any:
     return _least_delta(rho, epsilon, _simple_log_delta, lambda x: min(upper_double(x.exp()), 1.0))
 
 
+@steady
 def zcdp_delta(rho: Number, epsilon: Any) -> Any:
     """The least delta that the moments of zCDP imply, rounded up: the inverse of `zcdp_epsilon`.
 
@@ -84,11 +89,13 @@ def zcdp_delta(rho: Number, epsilon: Any) -> Any:
     return _least_delta(rho, epsilon, _best_log_delta, lambda x: min(upper_double(x.exp()), 1.0))
 
 
+@steady
 def zcdp_log_delta(rho: Number, epsilon: Any) -> Any:
     """The natural logarithm of the bound of `zcdp_delta`, rounded up, also where delta is below the double range."""
     return _least_delta(rho, epsilon, _best_log_delta, lambda x: min(upper_double(x), 0.0))
 
 
+@steady
 def zcdp_beta(rho: Number, alpha: Any) -> Any:
     """The trade-off curve that zCDP implies: the least type II error at type I error alpha, rounded down.
 

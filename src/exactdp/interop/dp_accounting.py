@@ -31,6 +31,7 @@ from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.outcomes import Outcomes
 from exactdp.mechanisms.randomized_response import RandomizedResponse
 from exactdp.numbers import read_delta, read_epsilon, shown
+from exactdp.steady import steady
 
 try:
     import attr
@@ -83,6 +84,7 @@ _NOTHING = _Share()
 _EVERYTHING = _Share(reveals=True)
 
 
+@steady
 class ExactAccountant(PrivacyAccountant):  # type: ignore[misc]
     """A dp_accounting accountant with certified answers: `get_epsilon` and `get_delta` never understate.
 

@@ -20,6 +20,7 @@ from exactdp.errors import InvalidInputError, MissingExtraError
 from exactdp.files import write_bytes, write_text
 from exactdp.interop.result_tables import Table, cell, cell_text, is_in_range, page_of, table_of
 from exactdp.numbers import shown
+from exactdp.steady import steady
 
 MOST_ROWS = 60
 """Rows that a notebook shows; the title says how many there are."""
@@ -28,6 +29,7 @@ Column = tuple[type, list[Any]]
 """The type of a column, which is str, bool, int or float, and its values; empty cells are None."""
 
 
+@steady
 def to_frame(obj: object, library: Literal["pandas", "polars"] = "pandas") -> Any:
     """A data frame of a result, of a list of results, or of rows given as mappings from column to value.
 
@@ -38,6 +40,7 @@ def to_frame(obj: object, library: Literal["pandas", "polars"] = "pandas") -> An
     return _FRAMES[library](_columns(table_of(obj)))
 
 
+@steady
 def write_table(obj: object, path: str | os.PathLike[str]) -> None:
     """Write what `to_frame` shows as CSV or Parquet, as the suffix says, all of it or nothing."""
     suffix = Path(path).suffix.lower()
@@ -53,6 +56,7 @@ def write_table(obj: object, path: str | os.PathLike[str]) -> None:
         raise InvalidInputError(f"A text in a file must be Unicode. Found {error.object[error.start]!a}.") from None
 
 
+@steady
 def as_html(result: object) -> str:
     """The HTML of an object that a notebook shows."""
     table = page_of(result)
@@ -61,6 +65,7 @@ def as_html(result: object) -> str:
     return html_table(table.title + more, table.columns, table.rows[:MOST_ROWS])
 
 
+@steady
 def html_table(title: str, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
     """A plain HTML table; every text is escaped.
 

@@ -49,6 +49,7 @@ from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.outcomes import Outcomes
 from exactdp.mechanisms.randomized_response import RandomizedResponse
 from exactdp.numbers import shown, whole
+from exactdp.steady import steady
 from exactdp.strict_json import load
 from exactdp.theory.gaussian_gap.gap import Gap
 
@@ -56,6 +57,7 @@ FORMAT, VERSION = "exactdp object", 1
 _LONGEST_INTEGER = 25  # digits of a bare JSON integer: other writers may spell a double of up to 1e21 so
 
 
+@steady
 def to_json(obj: object) -> str:
     """One line of ASCII; `from_json` gives back an equal object. The same object gives the same text.
 
@@ -67,6 +69,7 @@ def to_json(obj: object) -> str:
     return json.dumps({"format": FORMAT, "version": VERSION, **_ANYTHING.write(obj, "The object")}) + "\n"
 
 
+@steady
 def from_json(text: str) -> Any:
     """The object that `to_json` wrote; any other text is refused (InvalidInputError) in a sentence that names what is wrong."""
     try:

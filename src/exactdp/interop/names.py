@@ -13,18 +13,22 @@ from exactdp.guarantees.gaussian_dp import gdp_beta, gdp_delta
 from exactdp.guarantees.renyi import rdp_delta, rdp_epsilon
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta
 from exactdp.numbers import Number, log_rational, rational, read_delta, read_share
+from exactdp.steady import steady
 
 
+@steady
 def get_beta_from_gdp(mu: Number, alpha: Number) -> float:
     """The type II error at alpha under mu-GDP."""
     return gdp_beta(mu, alpha)
 
 
+@steady
 def get_advantage_from_gdp(mu: Number) -> float:
     """The advantage under mu-GDP: delta at epsilon = 0."""
     return gdp_delta(mu, 0)
 
 
+@steady
 def get_bayes_risk_from_gdp(mu: Number, prior: Number) -> float:
     """The least error of an attacker with this prior under mu-GDP: p (1 - delta(log((1 - p)/p)))."""
     p = read_share(prior, "prior")
@@ -32,11 +36,13 @@ def get_bayes_risk_from_gdp(mu: Number, prior: Number) -> float:
     return max(float(p) * (1 - gdp_delta(mu, odds - 1e-14 * (1 + abs(odds)))) * (1 - 1e-15) - 1e-16, 0.0)
 
 
+@steady
 def get_beta_from_adp(epsilon: Number, delta: Number, alpha: Number) -> float:
     """The type II error at alpha under (epsilon, delta)-DP."""
     return fdp_beta([(epsilon, delta)], alpha)
 
 
+@steady
 def get_advantage_from_adp(epsilon: Number, delta: Number) -> float:
     """The advantage under (epsilon, delta)-DP: (e^epsilon - 1 + 2 delta) / (e^epsilon + 1)."""
     e, d = rational(epsilon, "epsilon"), read_delta(delta)
@@ -45,26 +51,31 @@ def get_advantage_from_adp(epsilon: Number, delta: Number) -> float:
         return min(upper_double(value), 1.0)
 
 
+@steady
 def get_beta_from_zcdp(rho: Number, alpha: Number) -> float:
     """The type II error at alpha under rho-zCDP."""
     return float(zcdp_beta(rho, alpha))
 
 
+@steady
 def get_advantage_from_zcdp(rho: Number) -> float:
     """The advantage that the moments of rho-zCDP allow: delta at epsilon = 0."""
     return float(zcdp_delta(rho, 0))
 
 
+@steady
 def rdp_to_approxdp(divergences: Mapping[Number, Number], delta: Number) -> float:
     """epsilon at delta from Renyi divergences by order."""
     return rdp_epsilon(divergences, delta)
 
 
+@steady
 def rdp_to_delta(divergences: Mapping[Number, Number], epsilon: Number) -> float:
     """delta at epsilon from Renyi divergences by order."""
     return rdp_delta(divergences, epsilon)
 
 
+@steady
 def puredp_to_fdp(epsilon: Number, alpha: Number) -> float:
     """The type II error at alpha under pure epsilon-DP."""
     return fdp_beta([(epsilon, 0)], alpha)

@@ -14,6 +14,7 @@ from importlib import metadata
 
 from exactdp.errors import InvalidInputError, MissingExtraError
 from exactdp.numbers import Number, positive, rational, shown
+from exactdp.steady import steady
 
 LARGEST_COUNT = 1 << 62
 _LARGEST = 10**300  # of a noise parameter and of its inverse: their doubles have all their digits
@@ -24,6 +25,7 @@ Sampler = Callable[[Sequence[int], float], list[int]]
 """Counts and a scale to the counts with noise, independent for each of them."""
 
 
+@steady
 def scale_for(sigma2: Number) -> float:
     """The smallest double whose square, taken exactly, is at least `sigma2`.
 
@@ -41,11 +43,13 @@ def scale_for(sigma2: Number) -> float:
     return scale
 
 
+@steady
 def drawn_sigma2(sigma2: Number) -> Fraction:
     """The exact noise parameter of what `add_noise` draws: at least `sigma2`, by less than one part in 10^15."""
     return Fraction(scale_for(sigma2)) ** 2
 
 
+@steady
 def opendp_version() -> str:
     """The version of OpenDP, refused where it is missing or older than the repair of its samplers."""
     try:
@@ -61,6 +65,7 @@ def opendp_version() -> str:
     return version
 
 
+@steady
 def opendp_noise(counts: Sequence[int], scale: float) -> list[int]:
     """The counts plus OpenDP's independent draws of N_Z(0, scale^2), the double `scale` taken as the exact number it is.
 
@@ -80,6 +85,7 @@ def opendp_noise(counts: Sequence[int], scale: float) -> list[int]:
     return result
 
 
+@steady
 def add_noise(counts: Sequence[int], sigma2: Number) -> list[int]:
     """Each count plus discrete Gaussian noise of its own, drawn by OpenDP.
 

@@ -12,6 +12,7 @@ from exactdp.accounting.composition import Composition
 from exactdp.doubles import Floats
 from exactdp.errors import InvalidInputError, MissingExtraError
 from exactdp.numbers import exact_double, positive, shown
+from exactdp.steady import steady
 
 try:
     from dp_accounting.pld.pld_pmf import DensePLDPmf
@@ -26,6 +27,7 @@ _ROOM = 1e-10  # added to every probability for the rounding of dp_accounting
 _BLOCK = 20_000
 
 
+@steady
 def to_pld(composition: Composition, interval: float = 1e-4, tail_mass: float = 1e-20) -> Any:
     """A composition as a pessimistic dp_accounting PrivacyLossDistribution, for libraries that take one.
 

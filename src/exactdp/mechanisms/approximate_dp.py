@@ -13,11 +13,13 @@ from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import FiniteLoss, Loss
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import Number, exact_text, rational, shown
+from exactdp.steady import steady
 
 SMALLEST_EPSILON = Fraction(1, 10**18)
 LARGEST_EPSILON = Fraction(1000)
 
 
+@steady
 @dataclass(frozen=True, init=False, repr=False)
 class ApproximateDP(Mechanism):
     """Any (epsilon, delta)-DP mechanism, replaced by the pair that dominates all of them (Kairouz, Oh and Viswanath 2015).

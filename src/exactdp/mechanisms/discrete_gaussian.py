@@ -29,6 +29,7 @@ from exactdp.mechanisms.theta import (
     tilted_mean_variance,
 )
 from exactdp.numbers import Number, exact_double, positive, shown, whole
+from exactdp.steady import steady
 
 LARGEST_SENSITIVITY = 1 << 28
 SMALLEST_SIGMA2 = Fraction(1, 1000)
@@ -39,6 +40,7 @@ _NEGLIGIBLE = 1e-19  # a theta factor this close to 1 is left out, and charged
 _MOST_ATOMS = 4_000_000  # values listed
 
 
+@steady
 @dataclass(frozen=True, init=False, repr=False)
 class DiscreteGaussian(Mechanism):
     """Integer noise N_Z(0, sigma2) on a count of integer sensitivity.

@@ -11,12 +11,14 @@ from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import FiniteLoss, Loss
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import Number, exact_text, positive, shown, whole
+from exactdp.steady import steady
 
 LARGEST_SENSITIVITY = 4096
 LARGEST_SCALE = Fraction(10**18)
 LARGEST_EPSILON = 1000
 
 
+@steady
 @dataclass(frozen=True, init=False, repr=False)
 class DiscreteLaplace(Mechanism):
     """Two-sided geometric noise on a count of integer sensitivity; pure epsilon-DP with epsilon = sensitivity / scale.

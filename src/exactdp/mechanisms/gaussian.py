@@ -14,11 +14,13 @@ from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import Loss, Tilted
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import Number, exact_double, exact_text, positive, shown
+from exactdp.steady import steady
 
 SMALLEST_RATIO = Fraction(1, 10**18)
 LARGEST_RATIO = Fraction(10**6)
 
 
+@steady
 @dataclass(frozen=True, init=False, repr=False)
 class Gaussian(Mechanism):
     """Real noise N(0, sigma2) on a value of real sensitivity.

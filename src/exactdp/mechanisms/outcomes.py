@@ -14,10 +14,12 @@ from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import FiniteLoss, Loss
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import Number, exact_text, rational, shown
+from exactdp.steady import steady
 
 MOST_OUTCOMES = 64
 
 
+@steady
 @dataclass(frozen=True, init=False, repr=False)
 class Outcomes(Mechanism):
     """Outcome i has probability p[i] on one data set and q[i] on its neighbour; each list adds up to exactly 1.

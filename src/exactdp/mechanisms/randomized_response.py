@@ -12,12 +12,14 @@ from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import FiniteLoss, Loss
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import Number, exact_text, positive, rational, shown, whole
+from exactdp.steady import steady
 
 SMALLEST_EPSILON = Fraction(1, 10**18)
 LARGEST_EPSILON = Fraction(1000)
 LARGEST_CATEGORIES = 10**18
 
 
+@steady
 @dataclass(frozen=True, init=False, repr=False)
 class RandomizedResponse(Mechanism):
     """An answer out of `categories` = k: the truth with probability p, each other answer with (1 - p) / (k - 1).

@@ -19,6 +19,7 @@ from exactdp.balls import ball, precision
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.theta import cf_ball
 from exactdp.numbers import Number, positive, shown, whole
+from exactdp.steady import steady
 from exactdp.theory.local_error import LARGEST_FOLD
 from exactdp.theory.moments import cumulant_ball, read_sigma2, standardized_cumulant_ball, standardized_moment_ball
 
@@ -33,6 +34,7 @@ _SHORTEST = 1e-3  # a cut, of pi B_m
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
+@steady
 @dataclass(frozen=True)
 class BoundParts:
     """The three terms of the bound at one cut a, their sum, and U^m at that cut."""
@@ -68,6 +70,7 @@ def theta_0() -> arb:
         return low.union(high)
 
 
+@steady
 class EdgeworthBound:
     """The theorem's bound for m equal noises N_Z(0, sigma2)."""
 

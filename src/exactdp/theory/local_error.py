@@ -20,6 +20,7 @@ from exactdp.balls import around_zero, ball, precision
 from exactdp.errors import AccuracyError, InvalidInputError
 from exactdp.mechanisms.theta import cf_ball
 from exactdp.numbers import Number, shown, whole
+from exactdp.steady import steady
 from exactdp.theory.moments import cumulant_ball, read_sigma2, standardized_cumulant_ball
 
 LARGEST_FOLD = 1_000_000
@@ -28,6 +29,7 @@ _MOST_BITS = 1 << 14
 _MOST_WORK = 50_000_000
 
 
+@steady
 @dataclass(frozen=True)
 class LocalErrors:
     """The largest error over all lattice points, of the Edgeworth approximation and of the normal density alone, as balls."""
@@ -94,6 +96,7 @@ def _powers(sigma2: Fraction, m: int, nodes: int, bits: int) -> tuple[list[arb],
     return powers, arb(0)
 
 
+@steady
 def local_errors(sigma2: Number, m: int, digits: int = 6) -> LocalErrors:
     """sup over n of |P(S = n) - approximation| with at least `digits` correct digits, both approximations.
 

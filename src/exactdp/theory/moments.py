@@ -22,6 +22,7 @@ from exactdp.brackets import Bounds
 from exactdp.errors import AccuracyError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.numbers import Number, positive, whole
+from exactdp.steady import steady
 
 LARGEST_ORDER = 60
 _SELF_DUAL = 1 / (2 * math.pi)  # where both series converge alike
@@ -29,6 +30,7 @@ _MOST_TERMS = 5_000_000
 _MOST_BITS = 1 << 17  # the working precision is doubled up to this
 
 
+@steady
 def cumulant(sigma2: Number, order: int, digits: int = 20) -> Bounds:
     """kappa_order of N_Z(0, sigma2) between two decimals less than 10^-digits apart in relative terms.
 
@@ -38,16 +40,19 @@ def cumulant(sigma2: Number, order: int, digits: int = 20) -> Bounds:
     return _decimals(lambda s: cumulant_ball(s, order), sigma2, digits)
 
 
+@steady
 def absolute_moment(sigma2: Number, order: int, digits: int = 20) -> Bounds:
     """E|X|^order of N_Z(0, sigma2)."""
     return _decimals(lambda s: absolute_moment_ball(s, order), sigma2, digits)
 
 
+@steady
 def standardized_cumulant(sigma2: Number, order: int, digits: int = 20) -> Bounds:
     """lambda_order = kappa_order / kappa_2^{order/2}."""
     return _decimals(lambda s: standardized_cumulant_ball(s, order), sigma2, digits)
 
 
+@steady
 def standardized_moment(sigma2: Number, order: int, digits: int = 20) -> Bounds:
     """K_order = E|X|^order / kappa_2^{order/2}."""
     return _decimals(lambda s: standardized_moment_ball(s, order), sigma2, digits)

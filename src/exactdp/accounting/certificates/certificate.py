@@ -32,6 +32,7 @@ from exactdp.files import write_text
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.notebooks import repr_html
 from exactdp.numbers import LARGEST_EPSILON, Number, rational, shown, whole
+from exactdp.steady import steady
 from exactdp.strict_json import canonical, parse, read_decimal, read_fraction, read_text, read_whole, writable
 from exactdp.version import computed_with
 
@@ -44,6 +45,7 @@ DIGITS = 5, 1000
 """The fewest and the most that a certificate promises."""
 
 
+@steady
 @dataclass(frozen=True)
 class Certificate:
     """A claim about a composition: given epsilon, delta or alpha, the answer lies between `lower` and `upper`."""
@@ -127,6 +129,7 @@ class Certificate:
             raise InvalidInputError(f"{path}: {error}") from None
 
 
+@steady
 def certify(
     composition: Composition,
     *,

@@ -16,6 +16,7 @@ from exactdp.engine.published import plan as reference
 from exactdp.errors import ExactDPError
 from exactdp.notebooks import repr_html
 from exactdp.numbers import LARGEST_EPSILON, one_line, shown
+from exactdp.steady import steady
 
 REFERENCE_COST = 2e6
 """Up to this estimate `verify` also runs the published method (about four seconds; long numbers are charged for)."""
@@ -37,6 +38,7 @@ class Check:
     seconds: float
 
 
+@steady
 @dataclass(frozen=True)
 class Verification:
     """Whether a certificate's claims hold, why in one line, and what was checked. True as a condition if they hold."""
@@ -51,6 +53,7 @@ class Verification:
         return self.holds
 
 
+@steady
 def verify(certificate: Certificate | str | os.PathLike[str]) -> Verification:
     """Check a certificate, or the file that holds one: hash, form, another tilt, plan, published method.
 

@@ -26,6 +26,7 @@ from exactdp.census.tables import CURVE_POINTS
 from exactdp.doubles import Floats
 from exactdp.guarantees.gaussian_estimates import gaussian_epsilon
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon, zcdp_epsilon_simple
+from exactdp.steady import steady
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,6 +45,7 @@ _MILLION = 10**6
 _ACROSS, _WIDE, _TALL = 6, 3, 2  # panels in a row; the size of the enlarged panel in small ones
 
 
+@steady
 def figure_overall(study: Study) -> Figure:
     """The overall guarantee of a release: its trade-off curve, and epsilon as a function of delta, beside zCDP's."""
     figure = new_figure(8.6, 4.2)
@@ -73,6 +75,7 @@ def figure_overall(study: Study) -> Figure:
     return titled(figure, study.release.title)
 
 
+@steady
 def figure_tradeoff_panels(release: Release, base: int | None = None) -> Figure:
     """The trade-off curve of allocation `base` (the full path unless told) with each allocation, one panel each."""
     base = _base(release, base)
@@ -90,6 +93,7 @@ def figure_tradeoff_panels(release: Release, base: int | None = None) -> Figure:
     return _framed(figure, _ALPHA, _BETA, "Trade-off curve", release, base)
 
 
+@steady
 def figure_profile_panels(release: Release, base: int | None = None) -> Figure:
     """epsilon as a function of delta of allocation `base` (the full path unless told) with each allocation, one panel each."""
     base = _base(release, base)
@@ -110,6 +114,7 @@ def figure_profile_panels(release: Release, base: int | None = None) -> Figure:
     return _framed(figure, _DELTA, _EPSILON, "Privacy profile", release, base)
 
 
+@steady
 def figure_proxy(study: Study, base: int | None = None) -> Figure:
     """How far the pair (base, base) is from the overall guarantee, relative to the pair, in parts per million.
 
@@ -135,6 +140,7 @@ def figure_proxy(study: Study, base: int | None = None) -> Figure:
     return titled(figure, f"Pair ({base}, {base}) as a proxy of the overall guarantee", release.title)
 
 
+@steady
 def save_figures(study: Study, folder: str | os.PathLike[str]) -> list[Path]:
     """Write the five figures into a folder, each as PNG and as PDF; returns the paths. The same study gives the same bytes."""
     return save(((f"figure{n}", figure) for n, figure in enumerate(_all_figures(study), start=1)), Path(folder))

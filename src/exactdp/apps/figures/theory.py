@@ -17,6 +17,7 @@ from exactdp.doubles import Floats
 from exactdp.guarantees.gaussian_estimates import gaussian_delta
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.numbers import Number, shown
+from exactdp.steady import steady
 from exactdp.theory.edgeworth_bound import EdgeworthBound
 from exactdp.theory.local_error import local_errors
 
@@ -37,6 +38,7 @@ _SLOPE_FROM = 40
 _PIECES = 150
 
 
+@steady
 def figure_convolution(compositions: Composition | Mapping[str, Composition] = TWO_MECHANISMS) -> Figure:
     """The exact distribution of the privacy loss against the density of the continuous Gaussian with the same rho.
 
@@ -65,6 +67,7 @@ def figure_convolution(compositions: Composition | Mapping[str, Composition] = T
     return figure
 
 
+@steady
 def figure_edgeworth(noises: Sequence[Number] = NOISES, folds: Sequence[int] = FOLDS) -> Figure:
     """The largest local errors against the number of mechanisms: normal density, Edgeworth expansion, and the bounds.
 
@@ -110,6 +113,7 @@ def _draw_errors(axes: Axes, noise: Number, folds: Sequence[int]) -> None:
     dress(axes)
 
 
+@steady
 def fitted_slope(folds: Sequence[int], values: Floats) -> float:
     """Least squares slope of log value against log m from m = 40 on; nan with fewer than three such points."""
     pairs = np.array([(m, v) for m, v in zip(folds, values, strict=True) if m >= _SLOPE_FROM and v > 0]).reshape(-1, 2)

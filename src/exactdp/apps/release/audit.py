@@ -28,6 +28,7 @@ from exactdp.doubles import Floats
 from exactdp.errors import InvalidInputError
 from exactdp.interop.opendp import Sampler, opendp_noise, scale_for
 from exactdp.numbers import Number, rational, shown, whole
+from exactdp.steady import steady
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,6 +42,7 @@ _STEP = 1e-5  # of mu: half the width of what is skipped
 _ROUNDING = 1e-9  # relative; far above the rounding of the few operations it covers
 
 
+@steady
 @dataclass(frozen=True)
 class AuditPoint:
     """One test: its threshold, the errors that were seen with their bands, and the exact ones."""
@@ -59,6 +61,7 @@ class AuditPoint:
         return _meet(self.alpha_band, self.exact_alpha) and _meet(self.beta_band, self.exact_beta)
 
 
+@steady
 @dataclass(frozen=True)
 class Audit:
     """What an audit found."""
@@ -78,6 +81,7 @@ class Audit:
         write_figure(path, _figure(self))
 
 
+@steady
 def audit(
     composition: Composition,
     draws: int = 200_000,

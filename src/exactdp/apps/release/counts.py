@@ -16,11 +16,13 @@ from exactdp.csv_cells import from_cell
 from exactdp.errors import InvalidInputError
 from exactdp.interop.opendp import LARGEST_COUNT
 from exactdp.numbers import shown
+from exactdp.steady import steady
 
 _WHOLE = re.compile(r"\+?[0-9]{1,19}")
 _COLUMNS = ("level", "query", "count")
 
 
+@steady
 @dataclass(frozen=True)
 class CountTable:
     """A table of counts as it was read: the header, the rows as texts, and what each row counts."""
@@ -32,6 +34,7 @@ class CountTable:
     counts: tuple[int, ...]
 
 
+@steady
 def read_counts(path: str | os.PathLike[str], allocation: Allocation) -> CountTable:
     """The table of a CSV file with the columns level, query, count and any further ones, which tell the cells of a query apart.
 
@@ -47,6 +50,7 @@ def read_counts(path: str | os.PathLike[str], allocation: Allocation) -> CountTa
     return parse_counts(text, allocation)
 
 
+@steady
 def parse_counts(text: str, allocation: Allocation) -> CountTable:
     """`read_counts` for a text that is already in memory."""
     lines = _lines(text)

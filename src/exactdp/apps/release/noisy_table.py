@@ -28,8 +28,10 @@ from exactdp.files import write_text
 from exactdp.interop.opendp import drawn_sigma2, opendp_noise, opendp_version, scale_for
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.numbers import Number, exact_text, rational, shown
+from exactdp.steady import steady
 
 
+@steady
 @dataclass(frozen=True)
 class NoisyTable:
     """A table with noise, ready to be written: its CSV text, what was drawn, and the guarantee."""
@@ -64,6 +66,7 @@ class NoisyTable:
         return [path for path in paths if path in contents]
 
 
+@steady
 def output_paths(output: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
     """The table, its certificate and its statement: noisy.csv, noisy.certificate.json, noisy.noise.json."""
     table = Path(output)
@@ -72,6 +75,7 @@ def output_paths(output: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
     return table, table.with_suffix(".certificate.json"), table.with_suffix(".noise.json")
 
 
+@steady
 def check_outputs(output: str | os.PathLike[str], *inputs: str | os.PathLike[str]) -> None:
     """Refuse outputs that are there already, above all the inputs themselves, also through links."""
     for path in output_paths(output):
@@ -87,6 +91,7 @@ def check_outputs(output: str | os.PathLike[str], *inputs: str | os.PathLike[str
             )
 
 
+@steady
 def release_table(
     design: Release, table: CountTable, allocation: int | None = None, delta: Number = "1e-10", digits: int = 30
 ) -> NoisyTable:

@@ -11,10 +11,12 @@ from exactdp.apps.report.page import render
 from exactdp.census.study import Study
 from exactdp.census.summary import Summary
 from exactdp.numbers import Number
+from exactdp.steady import steady
 
 __all__ = ["build"]
 
 
+@steady
 def build(
     study: Study,
     summary: Summary,

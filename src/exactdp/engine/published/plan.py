@@ -14,10 +14,12 @@ from exactdp.engine.published.step4_sieve import half_width, kept_nodes
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.numbers import Number, log_rational, positive, whole
+from exactdp.steady import steady
 
 _GUARD_BITS = 64  # of the working precision, for the products and sums of characteristic functions
 
 
+@steady
 @dataclass(frozen=True)
 class ReferenceGroup:
     """Equal mechanisms: noise parameter, integer weight a_i L, how many copies, and Algorithm 1's half width.
@@ -31,6 +33,7 @@ class ReferenceGroup:
     half_width: int
 
 
+@steady
 @dataclass(frozen=True)
 class ReferencePlan:
     """What the method decides before it evaluates anything, in the paper's letters.
@@ -65,6 +68,7 @@ class ReferencePlan:
         return size + 2 * self.N.bit_length() + sum(g.copies for g in self.groups).bit_length() + _GUARD_BITS
 
 
+@steady
 def make_reference_plan(mechanisms: Mapping[DiscreteGaussian, int], tolerance: Number) -> ReferencePlan:
     """Propositions choice_U and choice_N and Algorithm 1 for a mapping from mechanism to count.
 
@@ -85,6 +89,7 @@ def make_reference_plan(mechanisms: Mapping[DiscreteGaussian, int], tolerance: N
     return replace(plan, groups=groups, kept=kept_nodes(zip(plan.weights, reaches, strict=True), N))
 
 
+@steady
 def estimated_cost(mechanisms: Mapping[DiscreteGaussian, int], tolerance: Number) -> float:
     """About how many ball operations and sieve visits a plan and its first evaluation take (10^6: about two seconds).
 

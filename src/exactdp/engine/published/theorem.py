@@ -19,8 +19,10 @@ from exactdp.engine.published.step1_tail_bound import tail_bound
 from exactdp.engine.published.step2_fourier import characteristic
 from exactdp.engine.published.step3_trapezoid import weight
 from exactdp.numbers import Number, rational
+from exactdp.steady import steady
 
 
+@steady
 @dataclass(frozen=True)
 class TailEstimate:
     """One tail probability: the bare sum over the kept nodes, the bounds of its errors, and the enclosure they prove.
@@ -38,16 +40,19 @@ class TailEstimate:
     within_tolerance: bool
 
 
+@steady
 def quadrature(plan: ReferencePlan, threshold: Number) -> TailEstimate:
     """P(sum a_i X_i > threshold) with its account of errors; a_i is a mechanism's loss per unit of noise over rho."""
     return _upper_tail(plan, math.floor(rational(threshold, "threshold") * plan.L) + 1)
 
 
+@steady
 def tail(plan: ReferencePlan, threshold: Number) -> arb:
     """An enclosure of P(sum a_i X_i > threshold), every error included."""
     return quadrature(plan, threshold).enclosure
 
 
+@steady
 def delta(plan: ReferencePlan, epsilon: Number) -> arb:
     """An enclosure of delta(epsilon), by the paper's difference of two tails (Proposition "eps_delta_curve").
 
@@ -60,6 +65,7 @@ def delta(plan: ReferencePlan, epsilon: Number) -> arb:
         return near - ball(eps).exp() * far
 
 
+@steady
 def vertex(plan: ReferencePlan, threshold: Number) -> tuple[arb, arb]:
     """Enclosures of (alpha, beta) for the likelihood-ratio test that rejects above rho * threshold (Proposition "f_dp_curve", the
     paper's c = 0).

@@ -37,6 +37,7 @@ from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.numbers import LARGEST_EPSILON, Number, rational, shown, whole
+from exactdp.steady import steady
 from exactdp.theory.gaussian_gap.central_zone import Grid, NoiseGroup, Terms, Zone
 from exactdp.theory.gaussian_gap.far_peaks import FarPeaks, far_peaks
 
@@ -52,6 +53,7 @@ _ROUNDING = 1e-13
 """What float64 may lose in sums over at most _POINTS terms, relative to the sum of their sizes; libm being good to 4 units."""
 
 
+@steady
 @dataclass(frozen=True)
 class Gap:
     """delta = delta_Gaussian (1 + g) at one epsilon, with `lower` <= g <= `upper` proved."""
@@ -95,6 +97,7 @@ class Gap:
         return self.size <= 10.0 ** -whole(digits, "digits", 0, 300)
 
 
+@steady
 class GaussianGap:
     """The gap between the exact delta and the Gaussian formula, for one composition of discrete and continuous Gaussians.
 
