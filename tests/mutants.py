@@ -32,6 +32,7 @@ TESTS = {
     "interop/dp_accounting.py": ["tests/interop/test_new_events.py"],
     "mechanisms/loss.py": ["tests/mechanisms/test_mechanisms.py"],
     "guarantees/tightest_mu.py": ["tests/guarantees/test_tightest_mu.py"],
+    "guarantees/near_gaussian.py": ["tests/guarantees/test_tightest_mu.py"],
     "engine/sieve/reduction.py": ["tests/engine/test_reduction.py"],
     "census/screening.py": ["tests/census/test_screening.py"],
     "theory/gaussian_gap/gap.py": ["tests/theory/test_gaussian_gap.py"],
@@ -393,8 +394,32 @@ MUTANTS = [
     (
         "mu proved on too few intervals",
         "guarantees/tightest_mu.py",
-        "failed = [pair for pair in intervals if not self._below(*pair)]",
-        "failed = []",
+        "                if needed[i] > goal and pieces <= room and _is_long(*waiting[i]):",
+        "                if False:",
+    ),
+    (
+        "a chord checked at one end",
+        "guarantees/tightest_mu.py",
+        "            for e in pair:\n                tangent",
+        "            for e in pair[:1]:\n                tangent",
+    ),
+    (
+        "the distance from the Gaussian 40% smaller",
+        "guarantees/near_gaussian.py",
+        "excess = (2 * arb.pi()",
+        "excess = (1.2 * arb.pi()",
+    ),
+    (
+        "tilts off the integers for nothing",
+        "guarantees/near_gaussian.py",
+        "logs.expm1().upper()",
+        "arb(0)",
+    ),
+    (
+        "one end of an interval of tilts",
+        "guarantees/near_gaussian.py",
+        "ends[0].max(ends[1])",
+        "ends[0].min(ends[1])",
     ),
 ]
 

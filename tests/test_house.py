@@ -38,6 +38,7 @@ GROUND = {
     "steady",
     "strict_json",
     "version",
+    "widths",
 }
 FACADES = {"audit", "conversions", "noise", "plots", "reference", "report", "theory_plots"}
 UPWARD = {  # inside functions, because a mechanism makes compositions and a composition answers for itself

@@ -70,6 +70,27 @@ class Bracket:
         upper = np.clip((1 - self.lower_floats()) * (1 + EXP_SLACK), np.finfo(float).tiny, 1.0)
         return Bracket(np.zeros_like(lower), lower, upper)
 
+    def width(self) -> Floats:
+        """upper / lower - 1, elementwise: infinite where the lower bound is 0, 0 where the number is known to be 0."""
+        with np.errstate(all="ignore"):
+            apart = (self.upper - self.lower) / self.lower
+        result: Floats = np.where(self.upper == 0, 0.0, np.where(self.lower > 0, apart, np.inf))
+        return result
+
+    def within(self, other: Bracket) -> Bracket:
+        """What both say, elementwise: the narrower of the two, its ends moved inward where the other one's are further in."""
+        own = self.width() <= other.width()
+        scale, lower, upper = (np.where(own, a, b) for a, b in zip(self.rows(), other.rows(), strict=True))
+        wider = [np.where(own, b, a) for a, b in zip(self.rows(), other.rows(), strict=True)]
+        slack = EXP_SLACK * (2 + np.abs(scale) + np.abs(wider[0]))
+        with np.errstate(all="ignore"):
+            factor = np.exp(wider[0] - scale)
+            low, high = wider[1] * factor * (1 - slack), wider[2] * factor * (1 + slack)
+        usable = np.isfinite(factor) & (factor > 1e-290)  # what underflows says nothing
+        # the ends of one are kept where two roundings would cross
+        better = usable & (low > lower) & (low <= upper), usable & (high < upper) & (high >= lower)
+        return Bracket(scale, np.where(better[0], low, lower), np.where(better[1], high, upper))
+
 
 def _finite(log: Floats) -> Floats:
     return np.where(np.isfinite(log), np.abs(log), 0.0)
@@ -106,6 +127,12 @@ class Point:
         """Where the bounds of delta or of 1 - delta are further apart than `width`, relative to the upper one."""
         result: Bools = self.delta.is_wide(width) | self.rest.is_wide(width)
         return result
+
+    def within(self, other: Point) -> Point:
+        """What both say."""
+        narrower = self.delta.width() <= other.delta.width()
+        density = np.where(narrower, self.log_density, other.log_density)
+        return Point(self.delta.within(other.delta), self.rest.within(other.rest), density)
 
 
 PointAt = Callable[[list[Fraction]], Point]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -17,16 +16,15 @@ import numpy as np
 from exactdp.accounting.cross_check import CrossCheck
 from exactdp.accounting.directions import BothDirections
 from exactdp.accounting.enclosures import beta_decimals, delta_decimals, epsilon_decimals
-from exactdp.accounting.explanation import WIDE, Explanation
+from exactdp.accounting.explanation import Explanation
 from exactdp.accounting.loss_distribution import lattice_masses
 from exactdp.accounting.planner import answers_for, sieve_suits
 from exactdp.accounting.tradeoff_curve import MOST_POINTS, TradeOffCurve
 from exactdp.brackets import Bounds, Bracket, Point
-from exactdp.doubles import Floats
 from exactdp.elementwise import each_decimal, each_of_list, one_by_one
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.contours import Contours
-from exactdp.errors import AccuracyError, AccuracyWarning, InvalidInputError, LatticeTooFineError
+from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.mechanism import Mechanism
@@ -45,6 +43,7 @@ from exactdp.numbers import (
     whole,
 )
 from exactdp.steady import steady
+from exactdp.widths import beta_widths, epsilon_widths, relative_widths, warn_if_wide
 
 if TYPE_CHECKING:
     from exactdp.guarantees.comparison import Comparison
@@ -192,7 +191,9 @@ class Composition:
         """Certified bounds of epsilon(delta); with `digits`, decimals less than 10^-digits apart in relative terms."""
         if digits is not None:
             return each_decimal(delta, lambda x, d: epsilon_decimals(self._contours, x, d), read_delta, digits)
-        return each_of_list(delta, one_by_one(self._epsilon_floats), read_delta)
+        found = each_of_list(delta, one_by_one(self._epsilon_floats), read_delta)
+        warn_if_wide("epsilon", epsilon_widths(found))
+        return found
 
     def beta(self, alpha: Any) -> Any:
         """Type II error of the best test at type I error alpha, rounded down: a certified lower bound (scalar or array)."""
@@ -202,7 +203,9 @@ class Composition:
         """Certified bounds of the trade-off curve at alpha; with `digits`, decimals less than 10^-digits apart."""
         if digits is not None:
             return each_decimal(alpha, lambda a, d: beta_decimals(self._contours, a, d), read_alpha, digits)
-        return each_of_list(alpha, one_by_one(self._beta_floats), read_alpha)
+        found = each_of_list(alpha, one_by_one(self._beta_floats), read_alpha)
+        warn_if_wide("beta", beta_widths(found))
+        return found
 
     def tradeoff(self, num: int = 201) -> TradeOffCurve:
         """A curve of (alpha, beta) for plotting: convex, from (0, 1) to (1, 0), at most `num` points."""
@@ -293,7 +296,7 @@ class Composition:
 
     def _profile(self, epsilons: list[Fraction]) -> Bracket:
         bracket = self._answers.point(epsilons).delta
-        _warn_if_wide("delta", bracket.log_lower(), bracket.log_upper())
+        warn_if_wide("delta", relative_widths(bracket.log_lower(), bracket.log_upper()))
         return bracket
 
     def _log_delta_floats(self, epsilons: list[Fraction | float]) -> tuple[list[float], list[float]]:
@@ -364,18 +367,3 @@ def _order(mechanism: Mechanism) -> tuple[Any, ...]:
     if isinstance(mechanism, DiscreteGaussian):
         return 0, "", float(mechanism.sigma2), mechanism.sigma2, mechanism.sensitivity
     return 1, type(mechanism).__name__, repr(mechanism)
-
-
-def _warn_if_wide(what: str, log_lower: Floats, log_upper: Floats) -> None:
-    """One plain statement where bounds are further apart than WIDE, relative to the upper one."""
-    known = log_upper > -650.0
-    wide = known.copy()
-    wide[known] = ~(log_upper[known] - log_lower[known] <= WIDE)
-    if wide.any():
-        worst = float(np.max(np.expm1(np.minimum(log_upper[wide] - log_lower[wide], 700.0))))
-        warnings.warn(
-            f"The bounds of {what} are proved but up to {worst:.1e} apart in relative terms: more accuracy was out "
-            "of reach within the work limit. Raise it with within(max_nodes=...) or within(max_seconds=...), or see explain().",
-            AccuracyWarning,
-            stacklevel=5,
-        )

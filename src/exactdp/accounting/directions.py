@@ -195,7 +195,10 @@ class BothDirections:
         return _largest([d.epsilon(delta) for d in self._directions])
 
     def beta_bracket(self, alpha: Fraction) -> tuple[float, float]:
-        """Bounds of beta(alpha), 0 < alpha < 1, from the profile."""
+        """Bounds of beta(alpha), 0 < alpha < 1, from the profile; 0 from alpha = beta(0) on, the curve being symmetric."""
+        lost = [d.total.lost_exactly for d in self._directions]
+        if any(p is not None and alpha >= 1 - p for p in lost):
+            return 0.0, 0.0
         small = min(alpha, 1 - alpha)
         start = _estimate(self.total, log_rational(small))
         scale = math.sqrt(self.total.widest)

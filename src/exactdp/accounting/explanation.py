@@ -14,9 +14,7 @@ from exactdp.engine.payoff import Payoff, delta_threshold
 from exactdp.notebooks import repr_html
 from exactdp.numbers import exact_text
 from exactdp.steady import steady
-
-WIDE = 1e-6
-"""From this relative width on, an answer comes with a plain statement that it is wide."""
+from exactdp.widths import WIDE
 
 
 @steady

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TypeVar
+
+import numpy as np
 
 from exactdp.accounting.directions import BothDirections
 from exactdp.accounting.enclosures import beta_floats
@@ -17,15 +20,16 @@ from exactdp.accounting.explanation import Explanation, explain_on_lattice
 from exactdp.accounting.privacy_profile import profile
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.accounting.tradeoff_vertices import tradeoff_curve
-from exactdp.brackets import Point
+from exactdp.brackets import Point, overwrite
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.lattice import Group, Lattice
 from exactdp.engine.line.total_loss import Part, TotalLoss
 from exactdp.engine.sieve.phases import LARGEST_NODES
-from exactdp.errors import LatticeTooFineError
+from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.mechanism import Mechanism
+from exactdp.widths import WIDE
 
 LARGEST_STRIDE = 2_000_000
 """Windows that the sieve would have to walk for one contour; beyond it other methods are faster."""
@@ -33,6 +37,38 @@ LARGEST_STRIDE = 2_000_000
 _LOG = logging.getLogger(__name__)
 _Asked = TypeVar("_Asked")
 _T = TypeVar("_T")
+
+
+_Ends = tuple[float, float]
+
+
+def _first(found: _T, _: Callable[[_Asked], _T], __: _Asked) -> _T:
+    return found
+
+
+def _narrowed_point(found: Point, ask: Callable[[list[Fraction]], Point], epsilons: list[Fraction]) -> Point:
+    """Certified points, and where they are wide what others have to say as well."""
+    wide = np.flatnonzero(found.is_wide(WIDE)).tolist()
+    if wide:
+        own = Point.of_rows(np.array(found.rows())[:, wide])
+        overwrite(found, wide, own.within(ask([epsilons[i] for i in wide])))
+    return found
+
+
+def _narrowed_epsilon(found: _Ends, ask: Callable[[Fraction], _Ends], delta: Fraction) -> _Ends:
+    """The same for epsilon."""
+    return found if found[1] - found[0] <= WIDE * (1 + abs(found[1])) else _both(found, ask(delta))
+
+
+def _narrowed_beta(found: _Ends, ask: Callable[[Fraction], _Ends], alpha: Fraction) -> _Ends:
+    """The same for beta, whose width counts relative to itself."""
+    narrow = found[1] - found[0] <= WIDE * found[1] or found[1] < sys.float_info.min
+    return found if narrow else _both(found, ask(alpha))
+
+
+def _both(one: _Ends, two: _Ends) -> _Ends:
+    """What two pairs of bounds of one number say together."""
+    return max(one[0], two[0]), min(one[1], two[1])
 
 
 @dataclass(frozen=True)
@@ -46,13 +82,22 @@ class OnLattice(BothDirections):
         return Contours(self.lattice, effort=self.effort)
 
     def _or_else(
-        self, by_sieve: Callable[[Contours, _Asked], _T], otherwise: Callable[[_Asked], _T], asked: _Asked
+        self,
+        by_sieve: Callable[[Contours, _Asked], _T],
+        otherwise: Callable[[_Asked], _T],
+        asked: _Asked,
+        join: Callable[[_T, Callable[[_Asked], _T], _Asked], _T] = _first,
     ) -> _T:
+        """What the sieve says; where it gives up what the other methods say, and where it is wide what both say (`join`)."""
         try:
-            return by_sieve(self._own, asked)
-        except LatticeTooFineError:
+            found = by_sieve(self._own, asked)
+        except (LatticeTooFineError, AccuracyError):
             _LOG.debug("The lattice is too fine for this question; the methods on the line answer.")
             return otherwise(asked)
+        try:
+            return join(found, otherwise, asked)
+        except (LatticeTooFineError, AccuracyError):
+            return found
 
     def contours(self) -> Contours:
         """The contours of the lattice, shared by all questions."""
@@ -60,15 +105,15 @@ class OnLattice(BothDirections):
 
     def point(self, epsilons: list[Fraction]) -> Point:
         """delta and 1 - delta at each epsilon."""
-        return self._or_else(profile, super().point, epsilons)
+        return self._or_else(profile, super().point, epsilons, _narrowed_point)
 
     def epsilon_bracket(self, delta: Fraction) -> tuple[float, float]:
         """Bounds of epsilon(delta)."""
-        return self._or_else(epsilon_bracket, super().epsilon_bracket, delta)
+        return self._or_else(epsilon_bracket, super().epsilon_bracket, delta, _narrowed_epsilon)
 
     def beta_bracket(self, alpha: Fraction) -> tuple[float, float]:
         """Bounds of beta(alpha)."""
-        return self._or_else(beta_floats, super().beta_bracket, alpha)
+        return self._or_else(beta_floats, super().beta_bracket, alpha, _narrowed_beta)
 
     def curve(self, num: int) -> TradeOffCurve:
         """Vertices of the trade-off curve."""

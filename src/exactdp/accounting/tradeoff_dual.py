@@ -17,10 +17,14 @@ from exactdp.accounting.tradeoff_curve import TradeOffCurve, lower_hull
 from exactdp.brackets import PointAt
 from exactdp.doubles import LINE_SLACK, TINY, Floats
 from exactdp.numbers import log_rational
+from exactdp.widths import WIDE
 
 _BISECTIONS = 200
 _CLOSEST, _NEAR = 1e-7, 5  # F is first looked at 1e-7 times 1, 4, ..., 256 away from its estimated top
-_FARTHEST = 150.0
+_FAR, _FARTHEST = (
+    150.0,
+    700.0,
+)  # where the search ends if the bounds are close already, and in any case: e^700 is a double
 _ROUNDS = 120
 _GOOD_ENOUGH = 1e-11
 
@@ -40,7 +44,8 @@ def beta_from_profile(
     line.scale_at(best)
     near = [_CLOSEST * 4.0**i for i in range(_NEAR)]
     cuts = _Cuts(line, best, sorted({best, *(best + d for d in near), *(best - d for d in near)}))
-    highest = math.nextafter(min(float(1 - alpha) * (1 + LINE_SLACK), at_zero[1]), 2.0)
+    # the curve is convex and symmetric: below the line from (0, beta(0)) to (beta(0), 0)
+    highest = min(math.nextafter(float(Fraction(at_zero[1]) - alpha) * (1 + LINE_SLACK), 2.0), 1.0)
     distance, lower, upper = near[-1], 0.0, math.inf
     for _ in range(_ROUNDS):
         lower, top, where = cuts.bounds()
@@ -50,7 +55,7 @@ def beta_from_profile(
         if where is not None:
             if not cuts.add(where):
                 break
-        elif distance > _FARTHEST:
+        elif distance > (_FAR if line.unscaled(lower, up=False) >= highest * (1 - WIDE) else _FARTHEST):
             break
         else:  # the top may lie outside of what was looked at
             distance = 4 * distance if distance < 0.3 else distance + max(1.0, distance / 10)
@@ -70,7 +75,7 @@ class _Cuts:
 
     def add(self, epsilon: float) -> bool:
         """One more point; False if it is there already."""
-        if epsilon in self._known or not math.isfinite(epsilon):
+        if epsilon in self._known or not math.isfinite(epsilon) or epsilon - self._centre > _FARTHEST:
             return False
         lows, highs = self._line.values([Fraction(epsilon)])
         self._known[epsilon] = float(lows[0]), float(highs[0])
@@ -81,9 +86,24 @@ class _Cuts:
         """The largest lower bound, an upper bound everywhere, and the epsilon at which the upper bound is attained."""
         lows, highs = (np.array([self._known[e][i] for e in self._epsilons]) for i in (0, 1))
         x = np.array([math.expm1(e - self._centre) for e in self._epsilons])
-        top, where = concave_upper(x, lows, highs)
-        epsilon = None if where is None or where <= -1 else self._centre + math.log1p(where)
-        return float(lows.max()), top, epsilon
+        top, where = concave_upper(self._gaps(x), lows, highs)
+        return float(lows.max()), top, None if where is None else self._epsilon(x, *where)
+
+    def _gaps(self, x: Floats) -> Floats:
+        """The differences of x; where x is nearly -1 from those of epsilon, so that nothing cancels."""
+        e = np.array(self._epsilons)
+        with np.errstate(over="ignore"):
+            far = np.exp(e[:-1] - self._centre) * np.expm1(np.diff(e))
+        result: Floats = np.where(x[:-1] < -0.5, far, np.diff(x))
+        return result
+
+    def _epsilon(self, x: Floats, i: int, share: float) -> float | None:
+        """The epsilon at a share of the way, in x, from point i to the next."""
+        if x[i] < -0.5:
+            low, high = self._epsilons[i : i + 2]
+            return low + math.log1p(share * math.expm1(high - low)) if high - low < _FARTHEST else (low + high) / 2
+        where = float(x[i] + share * (x[i + 1] - x[i]))
+        return None if where <= -1 else self._centre + math.log1p(where)
 
 
 class _Line:
@@ -107,6 +127,9 @@ class _Line:
             density = float(point.log_density[0])
             if e >= 0:
                 return density - e - self._log_alpha > 0
+            if self._small:  # 1 - delta may be far below the roundings of delta
+                log_rest = float(point.rest.log_upper()[0])
+                return density < log_rest and log_rest + math.log(-math.expm1(density - log_rest)) > self._log_alpha
             return bool(np.logaddexp(point.delta.log_upper()[0], density) < self._log_other)
 
         low, high, step = start, start, scale
@@ -162,32 +185,33 @@ class _Line:
         return math.nextafter(exact, math.inf) if up else max(math.nextafter(exact, 0.0), 0.0)
 
 
-def concave_upper(x: Floats, lows: Floats, highs: Floats) -> tuple[float, float | None]:
-    """A bound of a concave function everywhere and where it is attained, from bounds of its values at ascending x.
+def concave_upper(gap: Floats, lows: Floats, highs: Floats) -> tuple[float, tuple[int, float] | None]:
+    """A bound of a concave function everywhere and where it is attained, from bounds of its values at points with these gaps.
 
     Infinite if the top may lie outside. Between two points the function is below the chords of the neighbouring pairs, extended.
+    The place is a point and a share of the way to the next.
     """
     fallen = [
-        float(lows[i + 1 :].max(initial=-math.inf)) >= highs[i] for i in range(len(x))
+        float(lows[i + 1 :].max(initial=-math.inf)) >= highs[i] for i in range(len(lows))
     ]  # later values are proved higher
-    rising = [float(lows[:i].max(initial=-math.inf)) >= highs[i] for i in range(len(x))]
-    left = max((i for i in range(len(x)) if fallen[i]), default=None)
-    right = min((i for i in range(len(x)) if rising[i]), default=None)
-    if left is None or right is None or left >= right or not (np.diff(x[left : right + 1]) > 0).all():
+    rising = [float(lows[:i].max(initial=-math.inf)) >= highs[i] for i in range(len(lows))]
+    left = max((i for i in range(len(lows)) if fallen[i]), default=None)
+    right = min((i for i in range(len(lows)) if rising[i]), default=None)
+    if left is None or right is None or left >= right or not (gap[left:right] > 0).all():
         return math.inf, None
     # the top lies in [x_left, x_right]; chords may use the points outside as well
     best, where = -math.inf, None
     for i in range(left, right):
         lines = []
-        if i > 0 and x[i] > x[i - 1]:
-            share = (x[i + 1] - x[i]) / (x[i] - x[i - 1])
+        if i > 0 and gap[i - 1] > 0:
+            share = gap[i] / gap[i - 1]
             lines.append((float(highs[i]), float(highs[i] + (highs[i] - lows[i - 1]) * share)))
-        if i + 2 < len(x) and x[i + 2] > x[i + 1]:
-            share = (x[i + 1] - x[i]) / (x[i + 2] - x[i + 1])
+        if i + 2 < len(lows) and gap[i + 1] > 0:
+            share = gap[i] / gap[i + 1]
             lines.append((float(highs[i + 1] + (highs[i + 1] - lows[i + 2]) * share), float(highs[i + 1])))
         top, t = _top_of_least(lines)
         if top * (1 + 1e-15) > best:
-            best, where = top * (1 + 1e-15), float(x[i] + t * (x[i + 1] - x[i]))
+            best, where = top * (1 + 1e-15), (i, t)
     return (best, where) if math.isfinite(best) else (math.inf, None)
 
 

@@ -3,35 +3,53 @@
 mu-GDP means delta(epsilon) <= delta_mu(epsilon) for every real epsilon, delta_mu being that of the continuous Gaussian; by
 symmetry epsilon >= 0 suffices. At one epsilon a violation is a fact; that there is none anywhere is proved interval by
 interval: in x = e^epsilon both sides are convex, so between two points delta is below its chord and delta_mu above each of its
-tangents (docs/theory/conversions.md, section on Gaussian DP). Beyond the last interval a tail bound decides.
+tangents. Each interval so needs a mu of its own, which the slope of its chord gives; the interval that needs the largest is
+halved until that is close to a mu that is violated. Gaussian noise that is close to the continuous one needs no chords
+(near_gaussian.py), and beyond the last interval that or a tail bound decides (docs/theory/conversions.md, section 5).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import count, pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
 from flint import arb
+from scipy.special import ndtri_exp
 
 from exactdp.balls import ball, precision
+from exactdp.doubles import Floats
 from exactdp.errors import AccuracyError, InvalidInputError
-from exactdp.guarantees.gaussian_dp import bisect, gaussian_ball
+from exactdp.guarantees.gaussian_dp import bisect
+from exactdp.guarantees.near_gaussian import near_gaussian
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.notebooks import repr_html
 from exactdp.steady import steady
+from exactdp.widths import warn_if_wide
 
 if TYPE_CHECKING:
     from exactdp.accounting.composition import Composition
 
-_BITS = 160  # beyond those that the exponents of mu cancel
-_MOST_INTERVALS = 12_000
-_SHORTEST = Fraction(1, 10**7)
+_BITS = 160
 _FARTHEST = 600
-_RELATIVE = Fraction(1, 10**5)  # accuracy of mu that is aimed at
-_COARSE = 128
+_RELATIVE = Fraction(9, 10**7)  # accuracy of mu that is aimed at
+_COARSE = 32  # intervals to begin with
+_TERMS_PER_POINT = 300  # of the effort: by default 4000 epsilons are looked at
+_SHORTEST = 1e-12
+_LOOKED_AT = 3  # intervals of each round in which a violation is looked for
+_COVERED_UP_TO = 2  # rounds in which intervals are tried without chords
+_MOST_PIECES = 32
+_ROUNDINGS = (Fraction(0), *(Fraction(4**i, 10**13) for i in range(8)))  # by which mu may be raised
+_DEEPEST = 30  # halvings of an interval that no tangent covers
+_HALF = math.log(0.5)
+_OUT_OF_REACH = "No mu could be proved for this composition. Raise the work limit with within(max_seconds=...)."
+
+Interval = tuple[Fraction, Fraction]
 
 
 @steady
@@ -47,53 +65,88 @@ class GaussianDP:
     """Where the lower bound was found."""
 
 
+def _tangent(mu: Fraction, at: Fraction, epsilon: Fraction) -> tuple[arb, arb]:
+    """The tangent of delta_mu at one epsilon, as a function of e^epsilon, at another; and 1 minus it, without cancellation.
+
+    With a = at/mu - mu/2 and b = a + mu it is Phi(-a) - x Phi(-b).
+    """
+    m, e = ball(mu), ball(at)
+    root = arb(2).sqrt()
+    a = (e / m - m / 2) / root
+    fall = ball(epsilon).exp() * ((e / m + m / 2) / root).erfc()
+    return (a.erfc() - fall) / 2, ((-a).erfc() + fall) / 2
+
+
 def violates(composition: Composition, mu: Fraction, epsilon: Fraction) -> bool:
     """Proved: delta(epsilon) > delta_mu(epsilon)."""
     point = composition.point([epsilon])
-    with precision(_BITS + int(mu**2)):
-        delta = gaussian_ball(mu, epsilon)[0]
-        low, high = float(point.delta.log_lower()[0]), float(point.rest.log_upper()[0])
-        return (low > -math.inf and bool(delta < arb(low).exp())) or bool(1 - delta > arb(high).exp())
+    low, high = float(point.delta.log_lower()[0]), float(point.rest.log_upper()[0])
+    with precision(_BITS):
+        delta, rest = _tangent(mu, epsilon, epsilon)
+        return (low > -math.inf and bool(delta < arb(low).exp())) or bool(rest > arb(high).exp())
 
 
-class Proof:
-    """That a composition is mu-GDP, or not proved."""
+@dataclass
+class Chords:
+    """Upper bounds of a profile at some epsilons, and what the chords between them need."""
 
-    def __init__(self, composition: Composition, mu: Fraction, known: dict[Fraction, tuple[float, float]]) -> None:
-        self._composition, self._mu, self._known = composition, mu, known
+    composition: Composition
+    most: int
+    """How many epsilons may be asked for."""
+    known: dict[Fraction, tuple[float, float]] = field(default_factory=dict)
+    """log delta from above and log(1 - delta) from below, so that nothing underflows or rounds to 1."""
+    _single: dict[Fraction, float] = field(default_factory=dict)
 
-    def holds(self, last: Fraction) -> bool:
-        """delta <= delta_mu on [0, last], by subdivision: all intervals of one generation together."""
-        intervals = [(last * i / _COARSE, last * (i + 1) / _COARSE) for i in range(_COARSE)]
-        total = 0
-        while intervals:
-            total += len(intervals)
-            if total > _MOST_INTERVALS or intervals[0][1] - intervals[0][0] < _SHORTEST * last:
-                return False
-            self._ask({e for pair in intervals for e in pair})
-            failed = [pair for pair in intervals if not self._below(*pair)]
-            halves = [((low, (low + high) / 2), ((low + high) / 2, high)) for low, high in failed]
-            intervals = [half for pair in halves for half in pair]
-        return True
-
-    def _ask(self, epsilons: set[Fraction]) -> None:
-        """Bounds of log delta from above and of log(1 - delta) from below, so that nothing underflows or rounds to 1."""
-        new = sorted(epsilons - self._known.keys())
+    def ask(self, epsilons: Iterable[Fraction]) -> None:
+        """Look at those that are not known."""
+        new = sorted(set(epsilons) - self.known.keys())
         if new:
-            point = self._composition.point(new)
+            point = self.composition.point(new)
             ends = zip(point.delta.log_upper().tolist(), point.rest.log_lower().tolist(), strict=True)
-            self._known.update(zip(new, ends, strict=True))
+            self.known.update(zip(new, ends, strict=True))
 
-    def _below(self, low: Fraction, high: Fraction) -> bool:
-        """The chord of delta lies below the tangent of delta_mu at the middle: at both ends, by delta or by 1 - delta."""
-        middle = (low + high) / 2
-        with precision(_BITS + int(self._mu**2)):
-            value, slope = gaussian_ball(self._mu, middle)
-            x = ball(middle).exp()
-            for e in (low, high):
-                tangent = value - slope * (ball(e).exp() - x)
-                log_delta, log_rest = self._known[e]
-                if not (bool(arb(log_delta).exp() <= tangent) or bool(1 - tangent <= arb(log_rest).exp())):
+    def mu_at(self, epsilon: Fraction) -> float:
+        """The mu that one point needs; estimate."""
+        if epsilon not in self._single:
+            self._single[epsilon] = _mu_at(float(epsilon), *self.known[epsilon])
+        return self._single[epsilon]
+
+    def needs(self, intervals: list[Interval], goal: float) -> tuple[Floats, Floats]:
+        """The least mu whose delta_mu is above each chord, and z = Phi^-1(1 - alpha), -alpha its slope.
+
+        The chord meets x = 0 at 1 - beta; then mu = z - Phi^-1(beta), which touches it at mu (z - mu/2). Where that is above the
+        goal and outside of the interval, what counts is the end next to it. Estimates: proved afterwards.
+        """
+        e0, e1 = (np.array([float(pair[i]) for pair in intervals]) for i in (0, 1))
+        (d0, r0), (d1, r1) = (np.array([self.known[pair[i]] for pair in intervals]).reshape(-1, 2).T for i in (0, 1))
+        with np.errstate(all="ignore"):
+            fall = np.where(d0 < _HALF, d0 + np.log1p(-np.exp(d1 - d0)), r1 + np.log1p(-np.exp(r0 - r1)))
+            log_alpha = fall - e1 - np.log1p(-np.exp(e0 - e1))
+            log_away = np.logaddexp(d0, e0 + log_alpha)
+            log_beta = r0 + np.log1p(-np.exp(e0 + log_alpha - r0))
+            z = -ndtri_exp(log_alpha)
+            mu = z + np.where(log_away < _HALF, ndtri_exp(log_away), -ndtri_exp(log_beta))
+            mu = np.where(d0 == -np.inf, 0.0, np.where(np.isnan(mu), np.inf, mu))
+            at = mu * (z - mu / 2)
+        for i in np.flatnonzero(mu > goal).tolist():
+            if not np.isfinite(at[i]):  # no fall is visible: delta_mu must be as large at the right end
+                mu[i], z[i] = _mu_at(float(e1[i]), float(d0[i]), float(r0[i])) or math.inf, math.inf
+            elif not e0[i] <= at[i] <= e1[i]:
+                mu[i] = self.mu_at(intervals[i][0 if at[i] < e0[i] else 1])
+        return mu, z
+
+    def below(self, mu: Fraction, pair: Interval, at: Fraction) -> bool:
+        """Proved: the chord lies below the tangent of delta_mu at `at`: at both ends, by delta or by 1 - delta.
+
+        This inequality is the guarantee; any `at` is valid.
+        """
+        with precision(_BITS):
+            if self.known[pair[0]][0] == -math.inf:  # delta is 0 from there on
+                return True
+            for e in pair:
+                tangent, rest = _tangent(mu, at, e)
+                log_delta, log_rest = self.known[e]
+                if not (bool(arb(log_delta).exp() <= tangent) or bool(rest <= arb(log_rest).exp())):
                     return False
         return True
 
@@ -117,7 +170,11 @@ def tail_holds(rho: Fraction, mu: Fraction, last: Fraction) -> bool:
 
 @steady
 def tightest_mu(composition: Composition) -> GaussianDP:
-    """Bounds of the least mu for which it is mu-GDP: about 1e-5 apart for coarse noise, 1e-3 for nearly Gaussian losses."""
+    """Bounds of the least mu for which it is mu-GDP, less than 1e-6 apart in relative terms.
+
+    Where that takes more than the work limit allows (`Composition.within`) they are wider, still proved, and an AccuracyWarning
+    says so.
+    """
     rho = composition.rho
     if composition.delta_bounds(math.inf).upper > 0:
         raise InvalidInputError(
@@ -128,54 +185,172 @@ def tightest_mu(composition: Composition) -> GaussianDP:
         return GaussianDP(mu * (1 - 2.0**-50), mu * (1 + 2.0**-50), 0.0)
     if rho == 0:
         return GaussianDP(0.0, math.ulp(0.0), 0.0)
-    lower, where = _largest_violation(composition)
-    end = float(composition.epsilon_bounds(0).upper)
-    base = lower if math.isfinite(end) else max(lower, math.sqrt(2 * float(rho)))
-    known: dict[Fraction, tuple[float, float]] = {}
-    for exponent in range(10):
-        mu = Fraction(base) * (1 + _RELATIVE * 4**exponent)
-        if _is_gdp(composition, Fraction(rho), mu, end, known):
-            return GaussianDP(lower, math.nextafter(float(mu), math.inf), where)
-    raise AccuracyError("No mu could be proved for this composition; its curve is too far from that of a Gaussian.")
+    found = _MuSearch(composition).bounds()
+    warn_if_wide("mu", [found.upper / found.lower - 1 if found.lower else math.inf])
+    return found
 
 
-def _is_gdp(
-    composition: Composition, rho: Fraction, mu: Fraction, end: float, known: dict[Fraction, tuple[float, float]]
-) -> bool:
-    """The proof up to where the tail bound decides, or up to the greatest loss, from which on delta is 0."""
-    if math.isfinite(end):
-        return Proof(composition, mu, known).holds(Fraction(end))
-    last = Fraction(max(1, math.ceil(rho + 4)))
-    while not tail_holds(rho, mu, last):
-        last *= 2
-        if last > _FARTHEST * (1 + rho):
-            return False
-    return Proof(composition, mu, known).holds(last)
+class _MuSearch:
+    """Upper bounds from chords and tails, lower bounds from violations, until they meet or the work limit is reached."""
+
+    def __init__(self, composition: Composition) -> None:
+        self._composition = composition
+        self._rho = Fraction(composition.rho) if math.isfinite(composition.rho) else None
+        self._chords = Chords(composition, max(composition.effort.terms // _TERMS_PER_POINT, 4 * _COARSE))
+        self._near = near_gaussian(composition)
+        end = float(composition.epsilon_bounds(0).upper)
+        self._end = Fraction(end) if math.isfinite(end) else None
+        self._best = (0.0, 0.0)  # the largest mu that seems to be violated, and where
+
+    def bounds(self) -> GaussianDP:
+        """The two bounds."""
+        first = self._end
+        if first is None and self._rho is not None:
+            first = self._rho + 2 * Fraction(math.sqrt(2 * self._rho))
+        assert first is not None  # a mechanism without rho has a greatest loss, or an infinite one
+        self._look_at([first * i / _COARSE for i in range(_COARSE)])
+        for exponent in range(14):
+            relative = _RELATIVE * 4**exponent
+            last = self._last(self._goal(relative))
+            if last is not None:
+                upper = self._proved(last, relative)
+                lower, where = self._violated()
+                return GaussianDP(lower, math.nextafter(float(upper), math.inf), where)
+        raise AccuracyError(_OUT_OF_REACH)
+
+    def _goal(self, relative: Fraction) -> Fraction:
+        """The mu that is to be proved: a little above one that is violated, and where losses are unbounded above sqrt(2 rho)."""
+        base = self._best[0]
+        if self._end is None and self._rho is not None:
+            base = max(base, math.sqrt(2 * self._rho))
+        return Fraction(base) * (1 + relative)
+
+    def _last(self, mu: Fraction) -> Fraction | None:
+        """From where on delta_mu is proved to be above; None if that is too far away."""
+        if self._end is not None or self._rho is None:
+            return self._end
+        away = Fraction(math.sqrt(2 * self._rho)) / 4
+        while away < _FARTHEST * (1 + self._rho):
+            last = self._rho + away
+            if self._covered(mu, last, None) or tail_holds(self._rho, mu, last):
+                return last
+            away = Fraction(float(away * 5 / 4))
+        return None
+
+    def _covered(self, mu: Fraction, low: Fraction, high: Fraction | None) -> bool:
+        return self._near is not None and self._near.covers(mu, low, high)
+
+    def _look_at(self, epsilons: list[Fraction]) -> None:
+        """Ask for the profile there, and remember where the largest mu would be needed."""
+        self._chords.ask(epsilons)
+        self._best = max([self._best, *((self._chords.mu_at(e), float(e)) for e in epsilons)])
+
+    def _proved(self, last: Fraction, relative: Fraction) -> Fraction:
+        """A mu proved up to `last`: intervals are divided, those that need the largest first, while the work limit allows it."""
+        waiting, settled = self._intervals(last), []
+        for attempt in count():
+            if attempt < _COVERED_UP_TO:  # shorter intervals would gain nothing
+                goal = self._goal(relative)
+                waiting = [pair for pair in waiting if not self._covered(goal, *pair)]
+            if not waiting:
+                break
+            self._chords.ask(e for pair in waiting for e in pair)
+            needed, z = self._chords.needs(waiting, float(self._goal(relative)))
+            self._look_at(self._touching(waiting, needed, z))
+            goal = self._goal(relative)
+            room = self._chords.most - len(self._chords.known)
+            divided: list[Interval] = []
+            for i in np.argsort(-needed).tolist():
+                pieces = _pieces(waiting[i], float(needed[i]), float(goal))
+                if needed[i] > goal and pieces <= room and _is_long(*waiting[i]):
+                    room -= pieces - 1
+                    divided += _divided(waiting[i], pieces)
+                else:
+                    settled.append((float(needed[i]), float(z[i]), waiting[i]))
+            waiting = divided
+        least = max((n for n, _, _ in settled), default=0.0)
+        if not math.isfinite(least):
+            raise AccuracyError(_OUT_OF_REACH)
+        return self._checked(max(self._goal(relative), Fraction(least)), settled)
+
+    def _touching(self, intervals: list[Interval], needed: Floats, z: Floats) -> list[Fraction]:
+        """Where the intervals that need the largest mu touch delta_mu: there violations are looked for."""
+        result = []
+        for i in np.argsort(-needed)[:_LOOKED_AT].tolist():
+            low, high = intervals[i]
+            result.append(_parallel(float(needed[i]), float(z[i]), low, high))
+        return result
+
+    def _checked(self, mu: Fraction, settled: list[tuple[float, float, Interval]]) -> Fraction:
+        """The same mu, or one larger by a few roundings, at which every chord is proved to be below.
+
+        Where a chord falls from nearly 1 to nearly 0 no tangent with a double's slope is above it: it is divided.
+        """
+        waiting = [(z, pair, 0) for _, z, pair in reversed(settled)]
+        while waiting:
+            z, (low, high), depth = waiting.pop()
+            for step in _ROUNDINGS:
+                raised = mu * (1 + step)
+                if self._chords.below(raised, (low, high), _parallel(float(raised), z, low, high)):
+                    mu = raised
+                    break
+            else:
+                if depth == _DEEPEST:
+                    raise AccuracyError(_OUT_OF_REACH)
+                halves = _divided((low, high), 2)
+                self._chords.ask([halves[0][1]])
+                waiting += [
+                    (float(z), pair, depth + 1)
+                    for z, pair in zip(self._chords.needs(halves, math.inf)[1], halves, strict=True)
+                ]
+        return mu
+
+    def _intervals(self, last: Fraction) -> list[Interval]:
+        """To begin with: between the values of the loss where they are few, so that every chord is exact."""
+        step = self._composition.step
+        if step is not None and last <= step * (self._chords.most * 7 // 8) and self._rho is not None:
+            first = math.floor(-self._rho / step) + 1
+            points = [self._rho + step * t for t in range(first, math.ceil((last - self._rho) / step))]
+        else:
+            points = [last * i / _COARSE for i in range(1, _COARSE)]
+        return list(pairwise(sorted({Fraction(0), *points, last})))
+
+    def _violated(self) -> tuple[float, float]:
+        """A mu that is proved to be violated, as large as was found, and where."""
+        (mu, where), back = self._best, 1e-12
+        while mu > 1e-300 and not violates(self._composition, Fraction(mu), Fraction(where)):
+            mu, back = mu * (1 - min(back, 0.5)), 4 * back
+        return (mu, where) if mu > 1e-300 else (0.0, where)
 
 
-def _largest_violation(composition: Composition) -> tuple[float, float]:
-    """The largest mu that some epsilon rules out: mu(epsilon), the solution of delta_mu(epsilon) = delta(epsilon), from lower
-    bounds."""
-    rho, spread = float(composition.rho), math.sqrt(2 * float(composition.rho))
-    steps = (0, 0.25, 0.5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10)
-    candidates = [spread * u for u in steps] + [max(rho + spread * (u - 2), 0.0) for u in steps]
-    best = max((_mu_at(composition, e), e) for e in candidates)
-    step = spread / 4
-    for _ in range(18):
-        near = [(_mu_at(composition, e), e) for e in (best[1] - step, best[1] + step) if e >= 0]
-        best = max([best, *near])
-        step /= 1.7
-    mu, back = best[0], 1e-9
-    while mu > 1e-300 and not violates(composition, Fraction(mu), Fraction(best[1])):
-        mu, back = mu * (1 - min(back, 0.5)), 4 * back
-    return (mu, best[1]) if mu > 1e-300 else (0.0, best[1])
+def _pieces(pair: Interval, needed: float, goal: float) -> int:
+    """Into how many pieces to divide an interval: that of a Gaussian needs about length^2 / (8 mu) more than its points.
+
+    Heuristic: affects speed only.
+    """
+    length = float(pair[1] - pair[0])
+    room = goal - (needed - length**2 / (8 * needed)) if needed > 0 else 0.0
+    return min(max(math.ceil(length / math.sqrt(8 * needed * room)), 2), _MOST_PIECES) if 0 < room < math.inf else 2
 
 
-def _mu_at(composition: Composition, epsilon: float) -> float:
+def _divided(pair: Interval, pieces: int) -> list[Interval]:
+    low, high = pair
+    return list(pairwise(low + (high - low) * i / pieces for i in range(pieces + 1)))
+
+
+def _is_long(low: Fraction, high: Fraction) -> bool:
+    return float(high - low) > _SHORTEST * float(1 + high)
+
+
+def _parallel(mu: float, z: float, low: Fraction, high: Fraction) -> Fraction:
+    """The epsilon of an interval at which the slope of delta_mu is closest to -alpha = -Phi(-z)."""
+    at = mu * (z - mu / 2)
+    return min(max(Fraction(at), low), high) if math.isfinite(at) else high
+
+
+def _mu_at(epsilon: float, log_delta: float, log_rest: float) -> float:
     """mu with delta_mu(epsilon) = delta(epsilon), by bisection on logarithms; 0 where delta is too near 1 to tell. Heuristic:
     proved afterwards."""
-    point = composition.point([Fraction(epsilon)])
-    log_delta, log_rest = float(point.delta.log_upper()[0]), float(point.rest.log_lower()[0])
     if not (log_delta > -1e6 and log_rest > -1e6):
         return 0.0
     if log_delta < -0.7:

@@ -7,7 +7,9 @@ For delta, 1 - delta and tails, in this order, each step only where the bounds f
     balls           the Fourier sum in balls, RESORT_DIGITS digits, if it has at most RESORT_WORK nodes times groups
 
 beta is made of tails, so it has one step more, its tails in balls, where its bounds are further apart than RESORT_WIDTH_BETA.
-Pairs of a family have one step before, the contours they share. What is wide in the end is returned: proved all the same.
+Pairs of a family have one step before, the contours they share. Where all this leaves bounds wide (widths.py), the
+methods on the line are asked as well and the narrowest ends win (accounting/planner.py, and among those methods
+engine/line/methods.py). What is wide in the end is returned with a warning: proved all the same.
 """
 
 from __future__ import annotations

@@ -125,6 +125,9 @@ class Contours:
         return Values(Bracket(parts[0], parts[1], parts[2]), np.nan_to_num(parts[3], posinf=0.0))
 
     def _in_balls(self, payoff: Payoff, threshold: Threshold, node_limit: int) -> tuple[float, float, float, float]:
+        kept = len(self.contour(payoff, self.rung_of(payoff, threshold)).plan.kept)
+        if kept > node_limit:  # more digits need more nodes still: no need to look for them
+            raise AccuracyError(f"{kept:,} nodes are more than the {node_limit:,} allowed.")
         found = self.enclose(payoff, threshold, RESORT_DIGITS, node_limit, RESORT_ATTEMPTS)
         return *bracket_of_balls(found.value), float((found.slope / found.value).mid())
 

@@ -1,6 +1,7 @@
 """Any composition: which method answers, decided here and nowhere else.
 
-A threshold is answered by the first of these that applies and that the effort allows (docs/which-method.md):
+A threshold is answered by the first of these that applies and that the effort allows, and where that leaves bounds wide by the
+next ones as well, the narrowest ends winning (docs/which-method.md):
 
     enumeration      all values of the loss listed, where they are few
     conditioning     coarse parts listed, the rest by another method, where the loss comes in clumps
@@ -22,7 +23,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import BITS, ball, precision
-from exactdp.brackets import Bracket, Point
+from exactdp.brackets import Bracket, Point, overwrite
 from exactdp.doubles import EXP_SLACK, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.line.conditioning import Conditioning, list_coarse, split_coarse
@@ -36,11 +37,14 @@ from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.engine.payoff import Payoff
 from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.recent import Recent
+from exactdp.widths import WIDE
 
 ENUMERATED_UP_TO = math.log(4e11)
 """log of the number of values up to which direct enumeration is tried first."""
 
-_HELD = 6  # rungs
+_METHODS = 3  # enumeration, conditioning, Fourier sum
+_SMOOTHED = 2  # the place of the last
+_HELD = 6 * _METHODS  # methods of rungs
 _DEEPEST = 3  # conditionings within one another
 
 
@@ -54,7 +58,9 @@ class LineMethods:
     total: TotalLoss
     effort: Effort = field(default_factory=Effort)
     depth: int = 0
-    _held: Recent[tuple[Payoff, int], Method] = field(default_factory=lambda: Recent(_HELD), repr=False, compare=False)
+    _held: Recent[tuple[Payoff, int, int], Method | None] = field(
+        default_factory=lambda: Recent(_HELD), repr=False, compare=False
+    )
 
     @cached_property
     def _ladder(self) -> Ladder:
@@ -92,8 +98,7 @@ class LineMethods:
                 continue
             by_rung.setdefault(self._ladder.rung_of(float(y.mid())), []).append(i)
         for rung, members in by_rung.items():
-            bracket, slope = self._evaluate(rung, [thresholds[i] for i in members])
-            direct = _sane(bracket)
+            direct, slope = self._evaluate(rung, [thresholds[i] for i in members])
             other = direct.one_minus()
             delta, rest = (direct, other) if rung.payoff is Payoff.DELTA else (other, direct)
             with np.errstate(divide="ignore"):
@@ -127,10 +132,36 @@ class LineMethods:
         return np.stack([np.zeros_like(e), lower, upper, rest.log_scale, rest.lower, rest.upper, density])
 
     def _evaluate(self, rung: LineRung, thresholds: list[arb]) -> tuple[Bracket, Floats]:
-        try:
-            return self.method(rung).evaluate(thresholds)
-        except (AccuracyError, LatticeTooFineError):  # still a valid answer: Markov's inequality
-            return self._markov(rung, [float(y.mid()) for y in thresholds])
+        """By the first method that applies; where its bounds are wide also by the next one, and the narrowest ends win.
+
+        A list of all values is wide only where an atom far heavier than delta lies on the threshold to all digits; a sum that
+        smooths such an atom cannot do better and is not asked.
+        """
+        found: tuple[Bracket, Floats] | None = None
+        wide = list(range(len(thresholds)))
+        for place in range(_METHODS):
+            if place == _SMOOTHED and self._method(rung, 0) is not None and found is not None:
+                break
+            try:
+                method = self._method(rung, place)
+                if method is None:
+                    continue
+                bracket, slope = method.evaluate([thresholds[i] for i in wide])
+            except (AccuracyError, LatticeTooFineError):
+                continue
+            bracket = _sane(bracket)
+            if found is None:
+                found = bracket, slope
+            else:
+                own = Bracket(*(row[wide] for row in found[0].rows()))
+                found[1][wide] = np.where(own.width() <= bracket.width(), found[1][wide], slope)
+                overwrite(found[0], wide, own.within(bracket))
+            wide = np.flatnonzero(found[0].is_wide(WIDE)).tolist()
+            if not wide:
+                return found
+        # still a valid answer: Markov's inequality
+        markov, steep = self._markov(rung, [float(y.mid()) for y in thresholds])
+        return (markov, steep) if found is None else (found[0].within(markov), found[1])
 
     def _markov(self, rung: LineRung, thresholds: list[float]) -> tuple[Bracket, Floats]:
         """delta <= e^{K(nu) - nu y} for nu >= 0, 1 - delta the same for nu in [-1, 0], at the rung's tilt and at 0."""
@@ -141,9 +172,13 @@ class LineMethods:
         return Bracket(logs, np.zeros_like(logs), np.ones_like(logs)), np.full_like(logs, abs(nu))
 
     def method(self, rung: LineRung) -> Method:
-        """What answers the thresholds of a rung; the most recent ones are held."""
-        key = rung.payoff, rung.index
-        return self._held.get(key, lambda: self.enumeration(rung) or self.conditioning(rung) or self.fourier_sum(rung))
+        """What is asked first for the thresholds of a rung."""
+        return next(m for place in range(_METHODS) if (m := self._method(rung, place)) is not None)
+
+    def _method(self, rung: LineRung, place: int) -> Method | None:
+        """One of the methods for the thresholds of a rung, None where it does not apply; the most recent ones are held."""
+        makers: list[Callable[[LineRung], Method | None]] = [self.enumeration, self.conditioning, self.fourier_sum]
+        return self._held.get((rung.payoff, rung.index, place), lambda: makers[place](rung))
 
     def enumeration(self, rung: LineRung) -> Enumeration | None:
         """All values listed, if they are few enough."""

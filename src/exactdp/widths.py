@@ -1,0 +1,68 @@
+"""Bounds that are wider than a user would expect: one limit, one warning, for every kind of answer."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Iterable
+
+import numpy as np
+
+from exactdp.brackets import Bounds
+from exactdp.doubles import Floats
+from exactdp.errors import AccuracyWarning
+
+WIDE = 1e-6
+"""From this width on, relative to the answer, the next method that applies is asked as well; what is wide in the end comes with
+a plain statement that it is."""
+
+_REMEDY = "Raise it with within(max_nodes=...) or within(max_seconds=...), or see explain()."
+
+
+_SMALLEST = -650.0  # the logarithm of the smallest probability whose width is looked at: less is nothing to a user
+_NEAR_ZERO = 1e-3  # an epsilon below this is measured as if it were this
+
+
+def relative_widths(log_lower: Floats, log_upper: Floats) -> Floats:
+    """upper / lower - 1 of probabilities that are not negligible."""
+    known = log_upper > _SMALLEST
+    result: Floats = np.expm1(np.minimum(log_upper[known] - log_lower[known], 700.0))
+    return result
+
+
+def beta_widths(bounds: Bounds) -> Floats:
+    """The same from doubles."""
+    lower, upper = (np.atleast_1d(np.asarray(end, dtype=float)).ravel() for end in bounds)
+    with np.errstate(divide="ignore"):
+        return relative_widths(np.log(lower), np.log(upper))
+
+
+def epsilon_widths(bounds: Bounds) -> Floats:
+    """How far bounds of epsilon are apart, relative to its size; 0 where both are infinite."""
+    lower, upper = (np.atleast_1d(np.asarray(end, dtype=float)).ravel() for end in bounds)
+    with np.errstate(invalid="ignore"):
+        apart = (upper - lower) / (np.maximum(np.abs(lower), np.abs(upper)) + _NEAR_ZERO)
+    result: Floats = np.where(lower == upper, 0.0, np.where(np.isnan(apart), np.inf, apart))
+    return result
+
+
+def warn_if_wide(what: str, widths: Iterable[float]) -> None:
+    """One plain statement where an answer has bounds further apart than WIDE, relative to its size; NaN counts as wide."""
+    wide = [width for width in widths if not width <= WIDE]
+    if wide:
+        worst = max(wide, key=lambda width: math.inf if math.isnan(width) else width)
+        apart = f"up to {worst:.1e} apart in relative terms" if worst < 1e300 else "say little or nothing"
+        warnings.warn(
+            f"The bounds of {what} are proved but {apart}: more accuracy was out of reach within the work limit. {_REMEDY}",
+            AccuracyWarning,
+            stacklevel=_caller(),
+        )
+
+
+def _caller() -> int:
+    """How far up the stack the first frame outside this package is, for the line that a warning names."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] == "exactdp":
+        level, frame = level + 1, frame.f_back
+    return level
