@@ -46,6 +46,10 @@ def parse_budget(content: bytes, file_name: str) -> Release:
     file = PurePath(file_name)
     if file.suffix.lower() not in (".toml", ".csv"):
         raise InvalidInputError(f"A budget file must end in .toml or .csv. Found {shown(file.name)}; rename it.")
+    if not file.stem.strip("."):  # the design is named after the file, and folders are named after the design
+        raise InvalidInputError(
+            f"A budget file must have a name before its ending. Found {shown(file.name)}; rename it."
+        )
     if len(content) > MOST_BYTES:
         raise InvalidInputError(
             f"A budget file must have at most {MOST_BYTES} bytes. Found more in {shown(file.name)}."

@@ -1,11 +1,41 @@
-"""The command line: `exactdp`."""
+"""The command line: `exactdp`. The commands and what they need are loaded when they are first used."""
 
-from exactdp.apps.cli import account, census, certificates, guarantees, release, report, schema, studio  # noqa: F401 - they register their commands
-from exactdp.apps.cli.shell import app
+import sys
+from importlib import import_module
 
-__all__ = ["app", "main"]
+from exactdp.apps.cli import streams
 
 
 def main() -> None:
-    """Entry point."""
-    app()
+    """Entry point: the streams first, then what takes a second to load, then the command."""
+    streams.prepare()
+    streams.leave_when_interrupted()
+    if streams.is_cramped():
+        sys.exit(streams.refuse("The memory is not enough. Raise the limit (ulimit -v) to half a gigabyte or more."))
+    try:
+        from exactdp.apps.cli.commands import app
+    except (ImportError, MemoryError, OSError) as error:
+        sys.exit(streams.refuse(_not_loaded(error)))
+    streams.raise_when_interrupted()
+    try:
+        app()
+    except KeyboardInterrupt:  # a second one, while the first was being dealt with
+        sys.exit(streams.INTERRUPTED)
+    finally:
+        streams.leave_when_interrupted()
+
+
+def _not_loaded(error: BaseException) -> str:
+    while (cause := error.__cause__ or error.__context__) is not None:  # numpy puts a page of advice on top of it
+        error = cause
+    reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    return f"exactdp cannot be loaded: {reason}. Raise the limits of memory and open files, or install it again."
+
+
+def __getattr__(name: str) -> object:
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    commands = import_module(f"{__name__}.commands")
+    if name not in globals() and name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return commands.app if name == "app" else globals()[name]

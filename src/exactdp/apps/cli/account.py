@@ -17,7 +17,7 @@ from exactdp.census.tables import as_csv, plain
 from exactdp.census.workers import make_runner
 from exactdp.census.worst_pair import Contest
 from exactdp.errors import InvalidInputError
-from exactdp.files import write_text
+from exactdp.files import check_target, write_text
 from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_delta, gaussian_epsilon
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_epsilon
 from exactdp.numbers import positive, whole
@@ -105,6 +105,8 @@ def _sweep(
     """Many designs, all pairs of each: the overall epsilon and the proxy's, one row for each design and delta."""
     designs = [SweptDesign(shell.read_design(b), f) for b in budgets for f in _factors(scale)]
     deltas = Grids.read(deltas=delta or ["1e-10"]).deltas
+    if output is not None:
+        check_target(output)
     found: dict[SweptDesign, list[SweepRow]] = {}
     with make_runner(shell.read_jobs(jobs), dask) as runner, shell.progress("designs", len(designs)) as done:
         for rows in sweep(designs, deltas, runner):

@@ -25,9 +25,9 @@ def _census(
         str, typer.Option("--release", metavar="NAME", help="A release of the 2020 Census, or a budget file.")
     ] = "dhc-persons-us",
     delta: Annotated[list[str] | None, shell.number("--delta", help="Instead of 1e-5 to 1e-15; repeatable.")] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where tables, figures and progress go.")
-    ] = Path("census-results"),
+    output: Annotated[Path, shell.output(metavar="FOLDER", help="Where tables, figures and progress go.")] = Path(
+        "census-results"
+    ),
     jobs: shell.JobsOption = "1",
     dask: shell.DaskOption = None,
     certified: Annotated[bool, typer.Option("--certified", help="Every pair in balls instead of float64.")] = False,

@@ -18,6 +18,7 @@ from exactdp.accounting.certificates.verify import Verification, verify
 from exactdp.accounting.composition import Composition
 from exactdp.apps.cli import shell
 from exactdp.errors import InvalidInputError
+from exactdp.files import check_target
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.numbers import one_line, whole
 
@@ -42,6 +43,8 @@ def _certify(
     """Write a certificate of delta, epsilon or beta: composition, enclosure, plan, errors, versions, hash."""
     composition = read_composition(mechanism or [], release, pair)
     promised = whole(digits, "digits", 5)
+    if output is not None:
+        check_target(output)
     certificate = certify(composition, epsilon=epsilon, delta=delta, alpha=alpha, digits=promised)
     if output is not None:
         certificate.save(output)

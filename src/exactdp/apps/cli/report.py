@@ -13,7 +13,7 @@ from exactdp.census.study import run_study
 from exactdp.census.summary import summarize
 from exactdp.census.workers import make_runner
 from exactdp.errors import InvalidInputError
-from exactdp.files import write_text
+from exactdp.files import check_target, write_text
 from exactdp.numbers import whole
 
 SUFFIXES = (".html", ".htm")
@@ -22,9 +22,7 @@ SUFFIXES = (".html", ".htm")
 @shell.app.command("report")
 def _report(
     budget: shell.OptionalBudgetArgument = "dhc-persons-us",
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write.")] = Path(
-        "report.html"
-    ),
+    output: Annotated[Path, shell.output(metavar="FILE", help="The HTML file to write.")] = Path("report.html"),
     delta: Annotated[str, shell.number("--delta", help="The delta of the headline.")] = "1e-10",
     digits: Annotated[str, typer.Option("--digits", metavar="N", help="Digits of the certificates, 5 to 1000.")] = "10",
     date: Annotated[
@@ -66,3 +64,4 @@ def _check_target(output: Path) -> None:
         raise InvalidInputError(f"The folder of {output} does not exist. Create it, or choose another.")
     if output.is_dir():
         raise InvalidInputError(f"{output} is a folder. Name a file in it, such as {output / 'report.html'}.")
+    check_target(output)

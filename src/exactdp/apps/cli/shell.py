@@ -1,11 +1,12 @@
 """The shell around every command: where errors become a sentence and an exit code, and the options that commands share.
 
-Exit codes: 0 done, 1 a certificate does not hold or an audit is not consistent, 2 bad input (one sentence on standard
-error), 130 interrupted.
+Exit codes: 0 done, 1 a certificate does not hold or an audit is not consistent, 2 bad input, or a file, memory or output
+that cannot be had (one sentence on standard error), 130 interrupted, 141 nobody reads on.
 """
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import logging
@@ -26,15 +27,26 @@ from typer.core import TyperGroup
 
 import exactdp
 from exactdp import census
+from exactdp.apps.cli import streams
+from exactdp.apps.cli.streams import INTERRUPTED, OutputLostError
 from exactdp.census.budget_files import read_budget
 from exactdp.census.releases import Release
 from exactdp.census.tables import finite
 from exactdp.errors import ExactDPError, InvalidInputError
 from exactdp.numbers import one_line, whole
 
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+FAILED = 1  # a verdict; nothing else may end with it
 
 _USAGE_ERROR: Any = typer.BadParameter.__base__  # of click or, in later versions, of the copy of it in typer
+_REMEDIES = {
+    errno.ENOSPC: "Make room, or choose another place",
+    errno.EDQUOT: "Make room, or choose another place",
+    errno.EMFILE: "Raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "Raise the limit of open files (ulimit -n)",
+    errno.ENOMEM: "Raise the limit of memory (ulimit -v)",
+    errno.EACCES: "Check the permissions of the file and of its folder",
+    errno.EPIPE: "Whoever was to read it is gone",
+}
 _PAIR = re.compile(r"\s*(\d{1,6})\s*,\s*(\d{1,6})\s*")
 
 
@@ -46,22 +58,47 @@ class _Commands(TyperGroup):
         run = functools.partial(super().main, args, **{**extra, "standalone_mode": False})
         if not standalone_mode:
             return run(*more)
+        sys.exit(streams.flushed(_exit_code(lambda: run(*more))))
+
+    def invoke(self, *arguments: Any, **named: Any) -> Any:
+        """Run the command, without what click makes of a broken pipe: exit code 1, which is a verdict here."""
         try:
-            code = run(*more)
-        except ExactDPError as error:
-            code = _refuse(str(error))
-        except _USAGE_ERROR as error:
-            code = _refuse(f"{error.format_message().rstrip('.')}. Call exactdp --help for the options.")
-        except OSError as error:
-            code = _refuse(f"{error.filename or 'A file'} cannot be read or written: {error.strerror}. Check the path.")
-        except (KeyboardInterrupt, typer.Abort):
-            code = INTERRUPTED
-        sys.exit(code if isinstance(code, int) else 0)
+            return super().invoke(*arguments, **named)
+        except BrokenPipeError as error:
+            raise InvalidInputError(_trouble(error)) from None
+
+
+def _exit_code(run: Callable[[], Any]) -> int:
+    try:
+        code = run()
+        return code if isinstance(code, int) else 0
+    except ExactDPError as error:
+        return _refuse(str(error))
+    except _USAGE_ERROR as error:
+        return _refuse(f"{error.format_message().rstrip('.')}. Call exactdp --help for the options.")
+    except OutputLostError as error:
+        return streams.lost(error)
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except OSError as error:
+        return _refuse(_trouble(error))
+    except ImportError as error:
+        return _refuse(f"A module cannot be loaded: {str(error).rstrip('.')}. Raise the limits, or install it again.")
+    except MemoryError:
+        return _refuse("The memory is not enough. Ask for less at once, or raise the limit (ulimit -v).")
+    except RuntimeError as error:
+        if "start new thread" not in str(error):  # Python has no type of its own for it
+            raise
+        return _refuse("No thread can be started. Raise the limits of memory or processes (ulimit -v, ulimit -u).")
+
+
+def _trouble(error: OSError) -> str:
+    what = f"{error.filename or 'A file'} cannot be read or written: {error.strerror}"
+    return f"{what}. {_REMEDIES.get(error.errno or 0, 'Check the path')}."
 
 
 def _refuse(sentence: str) -> int:
-    print(f"exactdp: {one_line(sentence)}", file=sys.stderr)
-    return BAD_INPUT
+    return streams.refuse(one_line(sentence))
 
 
 app = typer.Typer(cls=_Commands, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -71,9 +108,17 @@ ReleaseOption = Annotated[str | None, typer.Option("--release", metavar="NAME", 
 PairOption = Annotated[
     str | None, typer.Option("--pair", metavar="K,L", help="Two allocations of the release, such as 13,13.")
 ]
-OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write here instead of standard output.")
-]
+
+
+def _path(text: str | Path) -> Path:
+    """The path that an option names; an empty text, such as that of a variable that is not set, names none."""
+    if not str(text):
+        raise typer.BadParameter("an empty text names no file")
+    return Path(text)
+
+
+output = functools.partial(typer.Option, "--output", "-o", parser=_path)
+OutputOption = Annotated[Path | None, output(metavar="FILE", help="Write here instead of standard output.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
 JobsOption = Annotated[str, typer.Option("--jobs", "-j", metavar="N", help="Processes to use.")]
 DaskOption = Annotated[

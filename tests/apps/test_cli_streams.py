@@ -1,0 +1,169 @@
+"""The command as a process whose streams, limits and files are out of order: a sentence or silence, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from exactdp.apps import cli
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="descriptors, limits and /dev/full are those of Linux")
+
+COMMAND = [sys.executable, "-c", "import sys; sys.argv[0] = 'exactdp'; from exactdp.apps.cli import main; main()"]
+EXACTDP = shlex.join(COMMAND)
+CONVERT = f"{EXACTDP} convert --rho 1 --delta 1e-6"
+CERTIFY = f"{EXACTDP} certify -m 1*10 --epsilon 3 --digits 5"
+DESIGN = '[levels.Nation]\nsex = "1/2"\n'
+
+
+def bash(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a script and see that nothing in it gave a traceback."""
+    environment = {**os.environ, "COLUMNS": "200"}
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False, env=environment
+    )
+    assert "Traceback" not in done.stderr + done.stdout, done.stderr
+    assert "Exception ignored" not in done.stderr, done.stderr
+    return done
+
+
+def is_a_sentence(text: str) -> bool:
+    return text.startswith("exactdp: ") and text.endswith(".\n") and text.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A place with a certificate that holds and one that does not."""
+    place = tmp_path_factory.mktemp("streams")
+    assert bash(f'{CERTIFY} -o good.json && sed \'s/"value": "3"/"value": "4"/\' good.json > bad.json', place)
+    (place / "survey.toml").write_text(DESIGN)
+    return place
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "said"),
+    [
+        (f"{CONVERT} > /dev/full", 2, "Standard output cannot be written: No space left on device."),
+        (f"{CONVERT} >&-", 2, "Standard output cannot be written: it is closed."),
+        (f"{EXACTDP} --help > /dev/full", 2, "No space left"),
+        (f"{EXACTDP} verify good.json > /dev/full", 2, "No space left"),
+        (f"{EXACTDP} verify bad.json >&-", 2, "it is closed."),
+        (f"{CERTIFY} -o ''", 2, "an empty text names no file"),
+        (f"{EXACTDP} census -o ''", 2, "an empty text names no file"),
+        (f"{CERTIFY} -o .", 2, "Is a directory"),
+        (f"{CERTIFY} -o /dev/full", 2, "/dev/full cannot be read or written: No space left on device. Make room"),
+        (f"{EXACTDP} account ...toml --delta 1e-6", 2, "must have a name before its ending"),
+        (f"ulimit -v 100000; {CONVERT}", 2, "Raise the limit (ulimit -v)"),
+    ],
+)
+def test_what_is_wrong_with_streams_files_and_limits_is_a_sentence(
+    script: str, code: int, said: str, folder: Path
+) -> None:
+    (folder / "...toml").write_text(DESIGN)
+    before = stat.S_IFMT(Path("/dev/full").stat().st_mode)
+    done = bash(script, folder)
+    lines = [line for line in done.stderr.splitlines(keepends=True) if not line.startswith("OpenBLAS")]
+    assert done.returncode == code
+    assert is_a_sentence("".join(lines)), done.stderr
+    assert said in done.stderr
+    assert stat.S_IFMT(Path("/dev/full").stat().st_mode) == before
+
+
+@pytest.mark.parametrize(
+    ("script", "codes"),
+    [
+        (f"{EXACTDP} verify good.json 2>&-", [0]),
+        (f"{EXACTDP} verify bad.json 2>&-", [1]),
+        (f"{EXACTDP} verify nowhere.json 2>/dev/full", [2]),
+        (f"{EXACTDP} verify nowhere.json <&- >&- 2>&-", [2]),
+        (f"{EXACTDP} verify good.json | true; exit ${{PIPESTATUS[0]}}", [0, 141]),
+        (f"{EXACTDP} --help | head -1 > /dev/null; exit ${{PIPESTATUS[0]}}", [0, 141]),
+        (f"{CERTIFY} -o /dev/null | true; exit ${{PIPESTATUS[0]}}", [0, 141]),
+    ],
+)
+def test_closed_errors_and_readers_that_leave_end_quietly(script: str, codes: list[int], folder: Path) -> None:
+    done = bash(script, folder)
+    assert done.returncode in codes
+    assert done.stderr == ""
+
+
+def test_output_through_descriptors_goes_where_they_lead(folder: Path) -> None:
+    done = bash(f"echo first > log; {CERTIFY} -o /dev/stdout >> log; head -2 log; grep -c . log", folder)
+    assert done.stdout.startswith("first\n{")
+    assert int(done.stdout.split()[-1]) > 20
+    assert "sha256" in bash(f"{CERTIFY} -o /dev/stdout | cat", folder).stdout
+    assert "sha256" in bash(f"{CERTIFY} -o >(cat >&2); sleep 0.2", folder).stderr
+
+
+def test_a_name_that_is_no_text_can_be_written_and_told(folder: Path) -> None:
+    done = bash(f"PYTHONIOENCODING=utf-8:strict {CERTIFY} -o $'caf\\xe9.json'", folder)
+    assert done.returncode == 0
+    assert "caf\\udce9.json: delta" in done.stdout
+
+
+def test_an_interrupt_while_modules_are_loaded_is_quiet(tmp_path: Path) -> None:
+    (tmp_path / "numpy.py").write_text("import time\nprint('loading', flush=True)\ntime.sleep(600)\n")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    with subprocess.Popen(
+        COMMAND, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"loading\n"
+        process.send_signal(signal.SIGINT)
+        assert process.communicate() == (b"", b"")
+    assert process.returncode == 130
+
+
+def test_an_interrupt_of_a_command_is_quiet(folder: Path) -> None:
+    pipe = folder / "waiting"
+    os.mkfifo(pipe)
+    with (
+        subprocess.Popen([*COMMAND, "verify", str(pipe)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,
+        pipe.open("wb"),  # opened only once the command reads it
+    ):
+        process.send_signal(signal.SIGINT)
+        assert process.communicate() == (b"", b"")
+    assert process.returncode == 130
+
+
+def test_a_package_that_cannot_be_loaded_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "numpy.py").write_text("raise ImportError('libblas.so: failed to map segment\\nfrom shared object')\n")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(COMMAND, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert is_a_sentence(done.stderr)
+    assert "libblas.so: failed to map segment from shared object." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (MemoryError(), "memory"),
+        (OSError(24, "Too many open files"), "ulimit -n"),
+        (OSError(24, "Too many open files", "x.json"), "x.json"),
+        (RuntimeError("can't start new thread"), "thread"),
+        (ImportError("x.so: failed to map segment"), "x.so"),
+        (BrokenPipeError(32, "Broken pipe", "pipe"), "pipe cannot"),
+        (BrokenPipeError(32, "Broken pipe"), "A file cannot"),
+    ],
+)
+def test_what_the_system_refuses_is_a_sentence(
+    error: Exception, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cli.certificates, "verify", refused)
+    with pytest.raises(SystemExit) as end:
+        cli.app(["verify", "x.json"])
+    assert end.value.code == 2
+    told = capsys.readouterr().err
+    assert is_a_sentence(told)
+    assert said in told
