@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from importlib import metadata
 
@@ -93,12 +94,15 @@ def add_noise(counts: Sequence[int], sigma2: Number) -> list[int]:
     counts of sensitivity 1 account for DiscreteGaussian(s), not for DiscreteGaussian(sigma2): s is larger by at most one part in
     10^15, and that is not always more private. There is no seed.
     """
-    whole = [_count(value) for value in counts]
+    whole = [_count(value, place) for place, value in enumerate(counts)]
     return opendp_noise(whole, scale_for(sigma2))
 
 
-def _count(value: object) -> int:
-    number = rational(value, "A count")
-    if number.denominator != 1 or abs(number) > LARGEST_COUNT:
-        raise InvalidInputError(f"A count must be a whole number of at most 2^62 in size. Found {shown(value)}.")
+def _count(value: object, place: int) -> int:
+    """A count as it may be drawn for; it is confidential, so an error names its place only, and has no other error behind it."""
+    number = None
+    with suppress(InvalidInputError):
+        number = rational(value, "A count")
+    if number is None or number.denominator != 1 or abs(number) > LARGEST_COUNT:
+        raise InvalidInputError(f"A count must be a whole number of at most 2^62 in size. Found another at [{place}].")
     return number.numerator

@@ -1,4 +1,7 @@
-"""Tables of counts, read strictly from CSV; a count is never echoed."""
+"""Tables of counts, read strictly from CSV. The file is confidential: errors name lines and columns and never show what is there.
+
+Not even a level or a header is shown: where a column is missing or shifted, a count stands in its place.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import csv
 import io
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +20,7 @@ from exactdp.interop.opendp import LARGEST_COUNT
 from exactdp.numbers import shown
 from exactdp.steady import steady
 
-_WHOLE = re.compile(r"\+?[0-9]{1,19}")
+_WHOLE = re.compile(r"\s*(\+?[0-9]{1,19})\s*", re.ASCII)
 _COLUMNS = ("level", "query", "count")
 
 
@@ -42,22 +44,26 @@ def read_counts(path: str | os.PathLike[str], allocation: Allocation) -> CountTa
     count is a whole number from 0 on; anything else is refused in one sentence.
     """
     content = Path(path).read_bytes()
+    text, line = None, 0
     try:
         text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
+    except UnicodeDecodeError as error:  # it holds all of the content and must not be the new error's context
         line = content.count(b"\n", 0, error.start) + 1
-        raise InvalidInputError(f"Counts must be encoded in UTF-8. Found other bytes in line {line}.") from None
+    if text is None:
+        raise InvalidInputError(f"Counts must be encoded in UTF-8. Found other bytes in line {line}.")
     return parse_counts(text, allocation)
 
 
 @steady
 def parse_counts(text: str, allocation: Allocation) -> CountTable:
     """`read_counts` for a text that is already in memory."""
+    _check_encodable(text)
     lines = _lines(text)
     header = tuple(next(lines, (0, [""]))[1])
     _check_header(header)
     level, query, count = (header.index(name) for name in _COLUMNS)
-    rows, places, counts, known = [], [], [], set()
+    rows, places, counts = [], [], []
+    known: dict[tuple[str, ...], int] = {}
     for number, row in lines:
         if len(row) != len(header):
             raise InvalidInputError(
@@ -65,19 +71,31 @@ def parse_counts(text: str, allocation: Allocation) -> CountTable:
                 "put a text with a comma in quotation marks."
             )
         place = " ".join(row[level].split()), " ".join(row[query].split())
-        _check_place(place, allocation, number)
+        _check_place(place, allocation, (number, level + 1, query + 1))
         cell = (*place, *(row[i].strip() for i in range(len(row)) if i not in (level, query, count)))
         if cell in known:
             raise InvalidInputError(
-                f"Each cell must be there once. Found {shown(', '.join(cell))} again in line {number}; "
+                f"Each cell must be there once. Found that of line {known[cell]} again in line {number}; "
                 "remove it, or add a column that tells the cells apart."
             )
-        known.add(cell)
+        known[cell] = number
         rows.append(tuple(row))
         places.append(place)
-        counts.append(_written_count(row[count], number))
+        counts.append(_written_count(row[count], number, count + 1))
     _check_complete(set(places), allocation)
     return CountTable(header, tuple(rows), tuple(places), tuple(counts))
+
+
+def _check_encodable(text: str) -> None:
+    """Refuse, before anything is drawn, what could not be written after it."""
+    place = -1
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        place = error.start
+    if place >= 0:
+        line = text.count("\n", 0, place) + 1
+        raise InvalidInputError(f"Counts must be Unicode. Found half a character in line {line}; read it as UTF-8.")
 
 
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -95,29 +113,34 @@ def _check_header(header: tuple[str, ...]) -> None:
     missing = [name for name in _COLUMNS if name not in header]
     if missing:
         raise InvalidInputError(
-            f"The header must have the columns level, query and count. Found {shown(','.join(header)) or 'nothing'}; "
-            f"{missing[0]} is missing."
+            f"The header must have the columns level, query and count. "
+            f"Found {'nothing' if header == ('',) else 'another'}; {missing[0]} is missing."
         )
-    for name, times in Counter(header).items():
-        if times > 1 or not name.strip():
-            raise InvalidInputError(f"The columns must have different names. Found {shown(name) or 'an empty one'}.")
+    for number, name in enumerate(header, 1):
+        if header.index(name) + 1 < number or not name.strip():
+            found = f"that of column {header.index(name) + 1} again" if name.strip() else "an empty one"
+            raise InvalidInputError(f"The columns must have different names. Found {found} in column {number}.")
     if "noisy" in header:
         raise InvalidInputError(
             "A column cannot be called noisy, which is written by this command. Found one; rename it."
         )
 
 
-def _check_place(place: tuple[str, str], allocation: Allocation, number: int) -> None:
-    level, query = place
+def _check_place(place: tuple[str, str], allocation: Allocation, at: tuple[int, int, int]) -> None:
+    """`at` is the line, and the columns of level and query in it."""
+    (level, query), (line, *columns) = place, at
     if level not in allocation.table:
-        skipped = f" (allocation {allocation.number} bypasses it)" if level in allocation.bypassed else ""
+        bypassed = (
+            f"{shown(level)} (allocation {allocation.number} bypasses it)" if level in allocation.bypassed else ""
+        )
         raise InvalidInputError(
-            f"A level must be one of {_listed(allocation.table)}. Found {shown(level) or 'nothing'}{skipped} in line {number}."
+            f"A level must be one of {_listed(allocation.table)}. "
+            f"Found {bypassed or _kind(level)} in line {line}, column {columns[0]}."
         )
     if query not in allocation.table[level]:
         raise InvalidInputError(
             f"A query of level {shown(level)} must be one of {_listed(allocation.table[level])}. "
-            f"Found {shown(query) or 'nothing'} in line {number}."
+            f"Found {_kind(query)} in line {line}, column {columns[1]}."
         )
 
 
@@ -131,12 +154,17 @@ def _check_complete(places: set[tuple[str, str]], allocation: Allocation) -> Non
                 )
 
 
-def _written_count(text: str, number: int) -> int:
-    if not _WHOLE.fullmatch(text.strip()) or int(text) > LARGEST_COUNT:
+def _written_count(text: str, line: int, column: int) -> int:
+    written = _WHOLE.fullmatch(text)
+    if written is None or int(written[1]) > LARGEST_COUNT:
         raise InvalidInputError(
-            f"A count must be a whole number from 0 to 2^62. Found {shown(text) or 'nothing'} in line {number}."
+            f"A count must be a whole number from 0 to 2^62. Found {_kind(text)} in line {line}, column {column}."
         )
-    return int(text)
+    return int(written[1])
+
+
+def _kind(text: str) -> str:
+    return "something else" if text.strip() else "nothing"
 
 
 def _listed(names: Mapping[str, object]) -> str:
