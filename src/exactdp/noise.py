@@ -1,7 +1,8 @@
 """The path by which users know noisy releases (interop/opendp.py draws, apps/release states what was drawn)."""
 
 from exactdp.apps.release.counts import CountTable, parse_counts, read_counts
-from exactdp.apps.release.noisy_table import NoisyTable, check_outputs, output_paths, release_table
+from exactdp.apps.release.noisy_table import NoisyTable, release_table
+from exactdp.apps.release.publication import check_outputs, output_paths
 from exactdp.interop.opendp import Sampler, add_noise, drawn_sigma2, opendp_noise, opendp_version, scale_for
 
 __all__ = [

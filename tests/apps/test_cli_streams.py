@@ -21,6 +21,7 @@ EXACTDP = shlex.join(COMMAND)
 CONVERT = f"{EXACTDP} convert --rho 1 --delta 1e-6"
 CERTIFY = f"{EXACTDP} certify -m 1*10 --epsilon 3 --digits 5"
 DESIGN = '[levels.Nation]\nsex = "1/2"\n'
+COUNTS = "level,query,cell,count\nNation,sex,female,51234\nNation,sex,male,50111\n"
 
 
 def bash(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -44,6 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("streams")
     assert bash(f'{CERTIFY} -o good.json && sed \'s/"value": "3"/"value": "4"/\' good.json > bad.json', place)
     (place / "survey.toml").write_text(DESIGN)
+    (place / "counts.csv").write_text(COUNTS)
     return place
 
 
@@ -106,6 +108,23 @@ def test_a_name_that_is_no_text_can_be_written_and_told(folder: Path) -> None:
     done = bash(f"PYTHONIOENCODING=utf-8:strict {CERTIFY} -o $'caf\\xe9.json'", folder)
     assert done.returncode == 0
     assert "caf\\udce9.json: delta" in done.stdout
+
+
+@pytest.mark.parametrize("lost", ["> /dev/full", ">&- 2>&-", "| true"])
+def test_a_release_that_is_on_disk_succeeded_whoever_can_read_about_it(folder: Path, lost: str, tmp_path: Path) -> None:
+    pytest.importorskip("opendp")
+    table = tmp_path / "noisy.csv"
+    script = f"{EXACTDP} release counts.csv survey.toml --digits 5 -o {table} {lost}; exit ${{PIPESTATUS[0]}}"
+    done = bash(script, folder)
+    assert (done.returncode, table.exists()) == (0, True)
+    assert done.stderr == "" if "2>" in lost else f"exactdp: {table} is there, complete" in done.stderr
+    again = bash(script, folder)
+    assert again.returncode == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "noisy.certificate.json",
+        "noisy.csv",
+        "noisy.noise.json",
+    ]
 
 
 def test_an_interrupt_while_modules_are_loaded_is_quiet(tmp_path: Path) -> None:

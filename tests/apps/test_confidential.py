@@ -81,3 +81,16 @@ def _shows_nothing(error: BaseException) -> None:
         assert SECRET not in repr(one)
         assert SECRET not in "".join(traceback.format_exception_only(one))
         assert not hasattr(one, "object"), "an error of a codec holds all that it read"
+
+
+def test_counts_given_for_a_budget_are_not_shown(folder: Path) -> None:
+    pytest.importorskip("opendp")
+    wrong = folder / "wrong.csv"
+    budget, output = str(folder / "survey.toml"), str(folder / "n.csv")
+    for text in (f"level,{SECRET}\nNation,-{SECRET}\n", f"{SECRET},1\n", f"level,query,count\nNation,sex,{SECRET}\n"):
+        wrong.write_text(text)
+        for arguments in ([budget, str(wrong)], [str(wrong), str(wrong)]):
+            result = CliRunner().invoke(cli.app, ["release", *arguments, "-o", output])
+            assert result.exit_code == 2
+            assert "COUNTS" in result.stderr
+            assert SECRET not in result.output

@@ -25,7 +25,8 @@ from exactdp.apps import cli
 from exactdp.apps.release import noisy_table as noise
 from exactdp.apps.release.audit import audit, exact_errors
 from exactdp.apps.release.counts import parse_counts
-from exactdp.apps.release.noisy_table import check_outputs, output_paths, release_table
+from exactdp.apps.release.noisy_table import release_table
+from exactdp.apps.release.publication import check_outputs, output_paths
 from exactdp.errors import InvalidInputError, LatticeTooFineError, MissingExtraError
 from exactdp.interop import opendp
 from exactdp.interop.opendp import add_noise, drawn_sigma2, scale_for
@@ -252,30 +253,6 @@ def test_inputs_and_earlier_outputs_are_never_replaced(folder: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"must be a \.csv file"):
         output_paths(folder / "noisy.txt")
     assert counts.read_text() == COUNTS
-
-
-@pytest.mark.parametrize("error", [OSError(28, "No space left"), KeyboardInterrupt()])
-@pytest.mark.parametrize("at", [1, 2, 3])
-def test_a_failure_in_the_middle_leaves_nothing(
-    folder: Path, design: census.Release, monkeypatch: pytest.MonkeyPatch, error: BaseException, at: int
-) -> None:
-    monkeypatch.setattr(noise, "opendp_noise", from_pmf())
-    monkeypatch.setattr(noise, "opendp_version", lambda: "0")
-    noisy = release_table(design, parse_counts(COUNTS, design.allocations[1]), digits=10)
-    before = sorted(p.name for p in folder.iterdir())
-    calls = []
-
-    def failing(path: Path, text: str) -> None:
-        calls.append(path)
-        path.write_text(text[:10] if len(calls) == at else text)
-        if len(calls) == at:
-            raise error
-
-    monkeypatch.setattr(noise, "write_text", failing)
-    with pytest.raises(type(error)):
-        noisy.save(folder / "noisy.csv")
-    assert sorted(p.name for p in folder.iterdir()) == before
-    assert calls[-1].name == "noisy.csv" or at < 3  # the table comes last
 
 
 @pytest.mark.parametrize(

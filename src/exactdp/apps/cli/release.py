@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from exactdp.apps.cli import shell
+from exactdp.apps.cli import shell, streams
 from exactdp.apps.figures.style import figure_class
 from exactdp.apps.release.audit import Audit, audit
 from exactdp.apps.release.counts import read_counts
-from exactdp.apps.release.noisy_table import NoisyTable, check_outputs, chosen_allocation, release_table
+from exactdp.apps.release.noisy_table import NoisyTable, chosen_allocation, plan_release
+from exactdp.apps.release.publication import Publication, check_outputs
+from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
+from exactdp.files import check_target
 from exactdp.interop.opendp import opendp_version
-from exactdp.numbers import whole
+from exactdp.numbers import one_line, whole
 
 
 @shell.app.command("release")
@@ -26,24 +30,50 @@ def _release(
         Path, typer.Argument(metavar="COUNTS", help="A CSV table with the columns level, query, count and any others.")
     ],
     budget: shell.BudgetArgument,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The table with noise, a new .csv file.")
-    ],
+    output: Annotated[Path, shell.output(metavar="FILE", help="The table with noise, a new .csv file.")],
     allocation: Annotated[
         str | None, typer.Option("--allocation", metavar="K", help="An allocation; the full path unless told.")
     ] = None,
     delta: Annotated[str, shell.number("--delta", help="State epsilon at this delta.")] = "1e-10",
     digits: Annotated[str, typer.Option("--digits", metavar="N", help="Digits of the certificate, 5 to 1000.")] = "30",
+    shared: Annotated[
+        bool, typer.Option("--shared", help="Let others read the files as the umask permits; else only you can.")
+    ] = False,
     as_json: shell.JsonOption = False,
 ) -> None:
     """Add a design's discrete Gaussian noise to a table of counts, drawn by OpenDP, with a certificate beside it."""
     opendp_version()
-    design = shell.read_design(budget)
+    design = _read_budget(budget, counts)
     number = None if allocation is None else whole(allocation, "--allocation", 1)
     check_outputs(output, counts, budget)
     table = read_counts(counts, chosen_allocation(design, number))
-    noisy = release_table(design, table, number, delta, whole(digits, "--digits", 5, 1000))
-    _tell_release(noisy, noisy.save(output), as_json)
+    plan = plan_release(design, table, number, delta, whole(digits, "--digits", 5, 1000))
+    publication = Publication(output, counts, budget, shared=shared)
+    try:
+        with publication:
+            noisy = plan.draw()
+            noisy.publish(publication)
+    except (OSError, KeyboardInterrupt) as error:
+        if not publication.is_published:
+            raise
+        # the disk decides: whoever is told of a failure draws again
+        streams.say(f"After the table was there: {one_line(str(error)) or 'interrupted'}.")
+    with streams.telling(f"{one_line(str(output))} is there, complete, with what belongs to it."):
+        _tell_release(noisy, publication.published, as_json)
+
+
+def _read_budget(budget: str, counts: Path) -> Release:
+    """The design. Who mixes up the arguments gives a table of counts for it, so that no error may show what is in it."""
+    if counts.suffix.lower() == ".toml":
+        raise InvalidInputError(f"COUNTS must be a CSV table and comes before BUDGET. Found {counts}; swap the two.")
+    with suppress(InvalidInputError):
+        return shell.read_design(budget)
+    if Path(budget).suffix.lower() != ".csv":
+        return shell.read_design(budget)
+    raise InvalidInputError(
+        f"BUDGET must be a budget file and comes after COUNTS. Found {budget}, which is none; "
+        "exactdp account says what is wrong with it."
+    )
 
 
 def _tell_release(noisy: NoisyTable, paths: Sequence[Path], as_json: bool) -> None:
@@ -72,9 +102,7 @@ def _audit(
     ] = "200000",
     confidence: Annotated[str, shell.number("--confidence", help="Joint confidence of all bands.")] = "0.999",
     pair: shell.PairOption = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Draw a figure here, a PNG.")
-    ] = None,
+    output: Annotated[Path | None, shell.output(metavar="FILE", help="Draw a figure here, a PNG.")] = None,
     as_json: shell.JsonOption = False,
 ) -> None:
     """Test OpenDP's noise against the exact trade-off curve of a design; exit code 1 if they do not agree."""
@@ -82,8 +110,7 @@ def _audit(
     design = shell.read_design(budget)
     if output is not None:  # what would stop the figure is found before the draws, not after them
         figure_class()
-        if not output.parent.is_dir():
-            raise InvalidInputError(f"The folder of the figure must be there. Found no {output.parent}.")
+        check_target(output)
     numbers = shell.read_pair(pair) if pair else (design.full_path, design.full_path)
     composition, releases = design.pair(*numbers), whole(draws, "--draws", 100)
     total = releases // 2 * 2 * sum(composition.discrete_gaussians.values())

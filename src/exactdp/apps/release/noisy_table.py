@@ -20,14 +20,14 @@ from typing import Any
 from exactdp.accounting.certificates.certificate import Certificate, certify
 from exactdp.accounting.composition import Composition
 from exactdp.apps.release.counts import CountTable
+from exactdp.apps.release.publication import Publication
 from exactdp.brackets import Bounds
 from exactdp.census.releases import Allocation, Release
 from exactdp.census.tables import as_csv
-from exactdp.errors import InvalidInputError, LatticeTooFineError
-from exactdp.files import write_text
+from exactdp.errors import LatticeTooFineError
 from exactdp.interop.opendp import drawn_sigma2, opendp_noise, opendp_version, scale_for
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from exactdp.numbers import Number, exact_text, rational, shown
+from exactdp.numbers import Number, exact_text, rational
 from exactdp.steady import steady
 
 
@@ -42,53 +42,53 @@ class NoisyTable:
     epsilon: Bounds
     """Certified bounds of epsilon for the noise that was drawn."""
 
-    def save(self, output: str | os.PathLike[str]) -> list[Path]:
+    def save(self, output: str | os.PathLike[str], shared: bool = False) -> list[Path]:
         """Write the table, its certificate and its statement; returns their paths, the table's first.
 
-        Guarantee: no file that is there is altered. All are written or none, the table last.
+        `shared` files have the permissions of the umask; others are for their owner's eyes only.
+        Guarantee: no file that is there is altered. All are written or none, the table last; of several processes one succeeds.
         """
-        paths = output_paths(output)
-        contents = {paths[2]: json.dumps(self.statement, indent=1, ensure_ascii=False) + "\n"}
-        if self.certificate is not None:
-            contents[paths[1]] = self.certificate.to_json()
-        contents[paths[0]] = self.text
-        check_outputs(output)
-        begun: list[Path] = []
-        try:
-            for path, text in contents.items():
-                begun.append(path)
-                write_text(path, text)
-        except BaseException:
-            for path in begun:
-                with suppress(OSError):
-                    path.unlink(missing_ok=True)
-            raise
-        return [path for path in paths if path in contents]
+        with Publication(output, shared=shared) as publication:
+            self.publish(publication)
+        return publication.published
+
+    def publish(self, publication: Publication) -> None:
+        """The same under a name that was claimed before the draw."""
+        statement = json.dumps(self.statement, indent=1, ensure_ascii=False) + "\n"
+        publication.publish(self.text, statement, None if self.certificate is None else self.certificate.to_json())
 
 
 @steady
-def output_paths(output: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
-    """The table, its certificate and its statement: noisy.csv, noisy.certificate.json, noisy.noise.json."""
-    table = Path(output)
-    if table.suffix.lower() != ".csv":
-        raise InvalidInputError(f"The table with noise must be a .csv file. Found {shown(table.name) or 'a folder'}.")
-    return table, table.with_suffix(".certificate.json"), table.with_suffix(".noise.json")
+@dataclass(frozen=True)
+class PlannedRelease:
+    """All about a release but the noise: what will be drawn for which table, the guarantee and its certificate."""
 
+    design: Release
+    table: CountTable
+    allocation: Allocation
+    guarantee: Mapping[str, Any]
+    certificate: Certificate | None
+    epsilon: Bounds
 
-@steady
-def check_outputs(output: str | os.PathLike[str], *inputs: str | os.PathLike[str]) -> None:
-    """Refuse outputs that are there already, above all the inputs themselves, also through links."""
-    for path in output_paths(output):
-        for source in inputs:
-            if path.exists() and Path(source).exists() and path.samefile(source):
-                raise InvalidInputError(
-                    f"The output must be another file than the input. Found {shown(path)} for both."
-                )
-        if os.path.lexists(path):
-            raise InvalidInputError(
-                f"The output must not be there yet: a second draw of the same counts would spend the budget again. "
-                f"Found {shown(path)}; move it away, or name another."
-            )
+    def draw(self) -> NoisyTable:
+        """The table with noise. Each call draws anew, and each draw that anybody sees spends the budget."""
+        text = _as_csv(self.table, _draw(self.table, self.allocation))
+        statement = {
+            "format": "exactdp noise",
+            "version": 1,
+            "design": {
+                "name": self.design.name,
+                "title": self.design.title,
+                "fingerprint": self.design.fingerprint,
+            },
+            "allocation": self.allocation.number,
+            "bypassed": list(self.allocation.bypassed),
+            "sampler": f"OpenDP {opendp_version()}, make_gaussian on vectors of 64-bit integers",
+            "sha256_of_the_noisy_table": hashlib.sha256(text.encode()).hexdigest(),
+            "noise": _noise_of(self.table, self.allocation),
+            "guarantee": self.guarantee,
+        }
+        return NoisyTable(text, statement, self.certificate, self.epsilon)
 
 
 @steady
@@ -105,12 +105,19 @@ def release_table(
     stays within the allocation's paths is replaced; the certificate says so to `digits` digits, for the noise drawn if that has a
     lattice, otherwise for the design's own noise (the statement tells which).
     """
+    return plan_release(design, table, allocation, delta, digits).draw()
+
+
+@steady
+def plan_release(
+    design: Release, table: CountTable, allocation: int | None = None, delta: Number = "1e-10", digits: int = 30
+) -> PlannedRelease:
+    """What `release_table` does before it draws: all that takes long, or that may fail."""
     chosen = chosen_allocation(design, allocation)
     asked = design.pair(chosen.number, chosen.number)
     drawn = Composition({DiscreteGaussian(drawn_sigma2(m.sigma2)): n for m, n in asked.discrete_gaussians.items()})
     certificate = _certificate((drawn, asked), delta, digits)
     epsilon = drawn.epsilon_bounds(delta)
-    text = _as_csv(table, _draw(table, chosen))
     guarantee = {
         "delta": exact_text(rational(delta, "delta")),
         "epsilon_at_least": epsilon.lower,
@@ -118,18 +125,7 @@ def release_table(
         "certificate_is_of": _whose(certificate, drawn),
         "covers": _covers(design, chosen),
     }
-    statement = {
-        "format": "exactdp noise",
-        "version": 1,
-        "design": {"name": design.name, "title": design.title, "fingerprint": design.fingerprint},
-        "allocation": chosen.number,
-        "bypassed": list(chosen.bypassed),
-        "sampler": f"OpenDP {opendp_version()}, make_gaussian on vectors of 64-bit integers",
-        "sha256_of_the_noisy_table": hashlib.sha256(text.encode()).hexdigest(),
-        "noise": _noise_of(table, chosen),
-        "guarantee": guarantee,
-    }
-    return NoisyTable(text, statement, certificate, epsilon)
+    return PlannedRelease(design, table, chosen, guarantee, certificate, epsilon)
 
 
 def chosen_allocation(design: Release, number: int | None) -> Allocation:
