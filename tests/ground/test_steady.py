@@ -189,6 +189,12 @@ def test_the_callers_state_is_given_back() -> None:
         assert ctx.prec == 2
 
 
+def test_decimals_are_the_usual_ones_inside() -> None:
+    with odd_decimals(), steady.steady_state():
+        assert str(Decimal(1) / Decimal(3)) == "0." + 28 * "3"
+        assert Decimal("0.5") < 1.5
+
+
 def test_threads_have_a_state_each() -> None:
     seen = []
 
