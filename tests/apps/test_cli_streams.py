@@ -55,6 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (f"{CONVERT} > /dev/full", 2, "Standard output cannot be written: No space left on device."),
         (f"{CONVERT} >&-", 2, "Standard output cannot be written: it is closed."),
         (f"{EXACTDP} --help > /dev/full", 2, "No space left"),
+        (f"{EXACTDP} sweep survey.toml --jobs 2 >&-", 2, "it is closed."),
         (f"{EXACTDP} verify good.json > /dev/full", 2, "No space left"),
         (f"{EXACTDP} verify bad.json >&-", 2, "it is closed."),
         (f"{CERTIFY} -o ''", 2, "an empty text names no file"),

@@ -12,7 +12,7 @@ from exactdp import census
 from exactdp.apps import cli
 from exactdp.apps.release.counts import parse_counts, read_counts
 from exactdp.errors import InvalidInputError
-from exactdp.interop.opendp import add_noise
+from exactdp.interop.opendp import add_noise, opendp_noise
 
 SECRET = "73311"
 
@@ -71,6 +71,10 @@ def test_no_error_shows_a_count_that_gets_noise() -> None:
         with pytest.raises(InvalidInputError, match=r"at \[1\]") as caught:
             add_noise([1, value], 1)  # type: ignore[list-item]
         _shows_nothing(caught.value)
+    pytest.importorskip("opendp")
+    with pytest.raises(InvalidInputError, match="64 bits") as caught:
+        opendp_noise([1, int(SECRET) << 62], 1.0)
+    _shows_nothing(caught.value)
 
 
 def _shows_nothing(error: BaseException) -> None:

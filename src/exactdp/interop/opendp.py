@@ -20,6 +20,7 @@ from exactdp.steady import steady
 LARGEST_COUNT = 1 << 62
 _LARGEST = 10**300  # of a noise parameter and of its inverse: their doubles have all their digits
 _OLDEST = (0, 14, 2)  # before it OpenDP's samplers were biased by a faulty division (opendp/opendp issue 2638)
+_END = 1 << 63
 _CHUNK = 1 << 18  # numbers that one call of OpenDP gets
 
 Sampler = Callable[[Sequence[int], float], list[int]]
@@ -73,6 +74,8 @@ def opendp_noise(counts: Sequence[int], scale: float) -> list[int]:
     A sum beyond 64 bits is moved to the nearest 64-bit integer, which is post-processing.
     """
     opendp_version()
+    if counts and not -_END <= min(counts) <= max(counts) < _END:  # OpenDP's own error would show the count
+        raise InvalidInputError("Counts must be integers of 64 bits. Found one that is larger.")
     try:
         from opendp import domains, measurements, metrics, mod
     except ImportError:

@@ -68,7 +68,7 @@ def _fill_gaps() -> None:
             os.fstat(number)
             continue
         # the lowest free one is taken, which is this one; output that is closed stays so, in that it cannot be written
-        os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
+        os.set_inheritable(os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY), True)
 
 
 def say(sentence: str) -> None:

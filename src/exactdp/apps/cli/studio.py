@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from exactdp.apps.cli import shell
+from exactdp.apps.cli import shell, streams
 from exactdp.numbers import whole
 
 
@@ -45,4 +45,5 @@ def _tell(address: str) -> None:
             "Whoever has this address can use the studio until it ends, and what is sent to it is not encrypted.",
             file=sys.stderr,
         )
-    print(f"The studio is open at {address} (Ctrl-C ends it).", flush=True)
+    with streams.telling(f"The studio is open at {address}."):
+        print(f"The studio is open at {address} (Ctrl-C ends it).")
