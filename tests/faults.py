@@ -17,13 +17,21 @@ import traceback
 
 from joblib import Parallel, delayed
 
-from campaigns import comparisons, forgeries
+from campaigns import calls, command_lines, comparisons, draws, forgeries, journals, requests, runs
 from campaigns.tally import Campaign, Tally
 
 CAMPAIGNS = {
-    "comparisons": Campaign(comparisons.noise, 400, "bounds of discrete Gaussians against brute force"),
-    "any mechanisms": Campaign(comparisons.any_mechanisms, 100, "bounds of any mechanisms against every listed loss"),
+    "comparisons": Campaign(comparisons.noise, 300, "bounds of discrete Gaussians against brute force"),
+    "any mechanisms": Campaign(comparisons.any_mechanisms, 80, "bounds of any mechanisms against every listed loss"),
     "forgeries": Campaign(forgeries.forged, 60, "certificates altered and hashed anew"),
+    "journals": Campaign(journals.damaged, 30, "journals with one to four wounds"),
+    "calls": Campaign(calls.edges, 10, "public calls with edge values"),
+    "command lines": Campaign(command_lines.wrong_values, 16, "commands with wrong values"),
+    "requests": Campaign(requests.malformed, 6, "malformed requests to the studio"),
+    "races": Campaign(draws.races, 6, "pairs of releases under one name at once"),
+    "steps": Campaign(draws.steps, 1, "releases that fail, are interrupted or killed at a call to the system"),
+    "kills": Campaign(draws.kills, 2, "releases killed at a random time"),
+    "runs": Campaign(runs.ended, 3, "census runs ended by a signal, and going on"),
 }
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from campaign import releases
+from campaigns import releases
 from exactdp.apps import cli
 from exactdp.apps.release.publication import Publication
 from exactdp.errors import InvalidInputError

@@ -1,8 +1,8 @@
 """Faults of `exactdp release`, as often as one likes: races for one name, and ends at every step, by failure or by kill -9.
 
-    python tests/campaign/releases.py races 300     pairs of processes that release under one name at once
-    python tests/campaign/releases.py steps 1       failures, interrupts and kills at every call to the system
-    python tests/campaign/releases.py kills 100     whole commands, killed at a random time
+    python tests/campaigns/releases.py races 300     pairs of processes that release under one name at once
+    python tests/campaigns/releases.py steps 1       failures, interrupts and kills at every call to the system
+    python tests/campaigns/releases.py kills 100     whole commands, killed at a random time
 
 Each prints one line of JSON: what it saw, how often, and `wrong`, which must be empty. Processes are forked from this one,
 which has loaded everything: run it by itself, on a system that can fork.
