@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import warnings
 from dataclasses import replace
 from fractions import Fraction
 
@@ -36,15 +37,18 @@ from exactdp.doubles import UNIT
 from exactdp.engine.effort import Effort
 from exactdp.engine.line import plan as line
 from exactdp.engine.line.conditioning import Conditioning, list_coarse
-from exactdp.engine.line.enumeration import Enumeration, halves, list_values
+from exactdp.engine.line.enumeration import Enumeration, _distinct, halves, list_values
 from exactdp.engine.line.float64 import LineContour, LineSums
 from exactdp.engine.line.methods import LineMethods, threshold
 from exactdp.engine.line.plan import make_line_plan
 from exactdp.engine.line.tilts import Ladder, LineRung
-from exactdp.engine.line.total_loss import TotalLoss
+from exactdp.engine.line.total_loss import Part, TotalLoss
 from exactdp.engine.payoff import Payoff
 from exactdp.engine.sieve.fixed_point import Turn
+from exactdp.errors import AccuracyWarning
 from exactdp.mechanisms.mechanism import Mechanism
+
+LOOKS = Effort().looks
 
 
 def _finite_truth(truth: Listed, payoff: Payoff, e: Fraction) -> mpmath.mpf:
@@ -55,8 +59,8 @@ def _finite_truth(truth: Listed, payoff: Payoff, e: Fraction) -> mpmath.mpf:
 
 
 def _by_direct(total: TotalLoss, rung: LineRung, e: Fraction) -> Bracket | None:
-    parts = list_values(total, rung.tilt)
-    both = halves(parts) if parts is not None else None
+    parts = list_values(total, rung.tilt, LOOKS)
+    both = halves(parts, LOOKS) if parts is not None else None
     return Enumeration(total, rung.payoff, rung.tilt, *both).evaluate([threshold(e)])[0] if both is not None else None
 
 
@@ -314,7 +318,7 @@ def _with_errors(kind: str, size: float) -> tuple[Enumeration, Enumeration]:
     """Direct enumeration of a composition, and of the same with values that are wrong by as much as they say they may be."""
     total = total_of(JUMPY)
     rung = Ladder(total).rung_of(2.0)
-    first, second = halves(list_values(total, rung.tilt) or []) or pytest.fail("too many values")
+    first, second = halves(list_values(total, rung.tilt, LOOKS) or [], LOOKS) or pytest.fail("too many values")
     wrong = {
         "values": replace(first, values=first.values + size, value_error=first.value_error + size),
         "probabilities": replace(first, weights=first.weights * (1 + size), relative=first.relative + size),
@@ -339,7 +343,7 @@ def test_listed_values_may_be_as_wrong_as_they_say(kind: str) -> None:
 def test_listed_values_that_are_too_small_still_bound_from_above() -> None:
     total = total_of(JUMPY)
     rung = Ladder(total).rung_of(2.0)
-    first, second = halves(list_values(total, rung.tilt) or []) or pytest.fail("too many values")
+    first, second = halves(list_values(total, rung.tilt, LOOKS) or [], LOOKS) or pytest.fail("too many values")
     y = threshold(Fraction(2))
     right = Enumeration(total, rung.payoff, rung.tilt, first, second).evaluate([y])[0]
     for name, change in (
@@ -413,3 +417,44 @@ def test_what_is_dropped_within_is_bounded_by_its_bands() -> None:
         found = planner._log_masses(edges, period, with_transform)
         assert np.all(found >= expected)
         assert np.all(found <= expected + 1e-9)
+
+
+def test_rows_are_told_apart_as_numpy_does() -> None:
+    rows = np.random.default_rng(1).integers(-2, 3, size=(3000, 5))
+    found, place = _distinct(rows)
+    exact, exact_place = np.unique(rows, axis=0, return_inverse=True)
+    assert np.array_equal(found, exact)
+    assert np.array_equal(place, exact_place.ravel())
+
+
+def _table(size: int) -> Outcomes:
+    rng = random.Random(2)
+    p = [rng.randint(1, 1000) for _ in range(size)]
+    q = [max(1, int(x * rng.uniform(0.8, 1.25))) for x in p]
+    return Outcomes([Fraction(x, sum(p)) for x in p], [Fraction(x, sum(q)) for x in q])
+
+
+@pytest.mark.parametrize("count", [10, 60])
+def test_many_copies_of_a_table_keep_to_the_work_limit(count: int) -> None:
+    """No step of listing looks at more numbers than the limit allows; what the limit leaves is wide, proved and says so."""
+    table = _table(40)
+    total = TotalLoss((Part(table.loss(), count),))
+    assert list_values(total, Fraction(1), LOOKS) is None
+    with pytest.warns(AccuracyWarning):
+        limited = (count * table).within(max_seconds=0.05).delta_bounds(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)
+        full = (count * table).delta_bounds(1)
+    assert limited.lower <= full.lower <= full.upper <= limited.upper
+    assert full.upper <= full.lower * (1 + 1e-4)
+    assert limited.upper <= limited.lower * 1.1
+
+
+def test_a_limit_ends_the_listing_of_values_early() -> None:
+    total = TotalLoss((Part(_table(6).loss(), 8),))
+    assert list_values(total, Fraction(1), LOOKS) is not None
+    assert list_values(total, Fraction(1), 1000) is None
+    fine = TotalLoss((Part(DiscreteGaussian(100).loss(), 50), Part(DiscreteGaussian(101).loss(), 50)))
+    parts = list_values(fine, Fraction(1), LOOKS) or pytest.fail("too many values")
+    assert halves(parts, LOOKS) is not None
+    assert halves(parts, 100) is None

@@ -184,8 +184,8 @@ class LineMethods:
         """All values listed, if they are few enough."""
         if expected_values(self.total, float(rung.tilt)) > ENUMERATED_UP_TO:
             return None
-        parts = list_values(self.total, rung.tilt)
-        both = halves(parts) if parts is not None else None
+        parts = list_values(self.total, rung.tilt, self.effort.looks)
+        both = halves(parts, self.effort.looks) if parts is not None else None
         return None if both is None else Enumeration(self.total, rung.payoff, rung.tilt, *both)
 
     def conditioning(self, rung: LineRung) -> Conditioning | None:
