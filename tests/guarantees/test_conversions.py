@@ -275,7 +275,9 @@ def test_gaussian_beta(mu: float, alpha: str) -> None:
 
 def test_corners() -> None:
     for function in (zcdp_epsilon, zcdp_epsilon_simple, gaussian_epsilon):
-        assert function(1, [0, 1, 2]).tolist() == [math.inf, -math.inf, -math.inf]
+        assert function(1, [0, 1]).tolist() == [math.inf, -math.inf]
+        with pytest.raises(InvalidInputError, match=r"delta must be between 0 and 1\. Found 2"):
+            function(1, [0, 2])
     for function in (zcdp_delta, zcdp_delta_simple, gaussian_delta):
         assert function(1, [math.inf, -math.inf, Decimal("inf")]).tolist() == [0.0, 1.0, 0.0]
     for function in (zcdp_log_delta, gaussian_log_delta):
@@ -318,7 +320,7 @@ def test_scalars_arrays_and_number_types() -> None:
         (lambda: zcdp_beta("1e11", 0.1), "rho must be 0 or between 1e-100 and 1e+10. Found 1e11."),
         (lambda: zcdp_delta(math.inf, 1), "rho must be a finite number. Found inf."),
         (lambda: gaussian_delta(-2, 1), "mu must be 0 or between 1e-100 and 1e+06. Found -2."),
-        (lambda: zcdp_epsilon(1, -0.5), "delta must be at least 0. Found -0.5."),
+        (lambda: zcdp_epsilon(1, -0.5), "delta must be between 0 and 1. Found -0.5."),
         (lambda: zcdp_beta(1, 1.5), "alpha must be between 0 and 1. Found 1.5."),
         (lambda: zcdp_delta(1, math.nan), "epsilon must be a finite number. Found nan."),
         (lambda: gaussian_beta(1, "x"), "alpha must be a finite number such as"),

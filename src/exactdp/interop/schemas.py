@@ -19,6 +19,7 @@ from exactdp.interop.json_objects import VERSION as OBJECT_VERSION
 from exactdp.interop.json_objects import object_schema
 from exactdp.interop.json_values import Schema, record_schema, text_schema
 from exactdp.numbers import shown
+from exactdp.steady import steady
 
 DESIGN_VERSION = 1
 """Budget files carry no number: unknown keys are refused, and the ones there are keep their meaning."""
@@ -26,6 +27,7 @@ DESIGN_VERSION = 1
 _SPELLING = {str: "short text", int: "whole number", Fraction: "fraction"}
 
 
+@steady
 def json_schema(name: str) -> dict[str, Any]:
     """The JSON Schema of a `certificate`, of a `design` (a budget file, as its TOML reads) or of an `object` (`to_json`).
 
