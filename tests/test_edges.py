@@ -26,6 +26,7 @@ from exactdp import (
     conversions,
     guarantees,
 )
+from exactdp.apps.studio.schema.requests import Conversion, OverallQuestion, PairQuestion
 from exactdp.apps.studio.work.dispatch import answered
 from exactdp.census.grids import Grids
 from exactdp.census.tables import decimal_text
@@ -138,9 +139,19 @@ def test_numbers_too_long_for_python_to_print() -> None:
     assert str(TEN.compare(delta=tiny))
     assert str(TEN.risk(delta=tiny))
     assert Composition([ApproximateDP(1, tiny), DiscreteLaplace(1)]).delta(2) >= 0
-    for question in ({"deltas": ["1e-5000"]}, {"epsilons": ["1e-5000"]}):
-        asked = {"rho": "1", "epsilons": [], "deltas": [], "alphas": [], "tradeoff": 0, **question}
-        assert "1e-5000" in str(answered("convert", asked))
+
+
+@pytest.mark.parametrize("asked", ["deltas", "epsilons", "alphas"])
+def test_the_studio_answers_at_numbers_too_long_to_print(asked: str) -> None:
+    """In the worker that would otherwise end in an internal error."""
+    levels = [{"name": name, "queries": [{"name": "q", "rho": "1/2"}]} for name in ("Nation", "Block")]
+    about = {"design": {"name": "two levels", "levels": levels}, asked: ["1e-5000"]}
+    if asked != "alphas":
+        assert "1e-5000" in str(
+            answered("convert", Conversion.model_validate({"rho": 1, asked: ["1e-5000"]}).model_dump())
+        )
+    assert "1e-5000" in str(answered("pair", PairQuestion.model_validate(about).model_dump()))
+    assert "1e-5000" in str(answered("overall_plan", OverallQuestion.model_validate(about).model_dump()))
 
 
 def test_limits_of_any_size() -> None:
