@@ -4,6 +4,7 @@ ExactDPError
 ├── InvalidInputError (also a ValueError)   a value was wrong; the text names it and the remedy
 ├── LatticeTooFineError                     the sum's lattice is too fine for the sieve
 ├── AccuracyError                           a bound exists but not at the accuracy that was asked for
+├── WorkersError                            worker processes were lost, or compute with other code
 └── MissingExtraError (also an ImportError) an optional dependency is not installed
 """
 
@@ -31,6 +32,10 @@ class AccuracyWarning(UserWarning):
 
 class AccuracyError(ExactDPError):
     """The accuracy asked for was not reached within the limits of the method."""
+
+
+class WorkersError(ExactDPError):
+    """Worker processes were lost, or are not to be trusted with this because they compute with other code."""
 
 
 class MissingExtraError(ExactDPError, ImportError):

@@ -88,3 +88,15 @@ def computed_with() -> dict[str, str]:
         "numpy": numpy.__version__,
         "scipy": scipy.__version__,
     }
+
+
+def other_versions(theirs: object) -> str:
+    """What decided some numbers elsewhere, as far as it is not what decides them here, beside what is here; else nothing."""
+    from exactdp.numbers import shown
+
+    known = theirs if isinstance(theirs, dict) else {}
+    return ", ".join(
+        f"{name} {shown(known.get(name, 'unknown'))} (here {own})"
+        for name, own in computed_with().items()
+        if known.get(name) != own
+    )

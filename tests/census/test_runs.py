@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from joblib.externals.loky import get_reusable_executor
 
 import exactdp
+import long_runs
+from exactdp import version
+from exactdp.census import workers
 from exactdp.census.grids import Grids
-from exactdp.census.journal import Journal
 from exactdp.census.pair_results import PairResult, run
-from exactdp.census.study import Study
 from exactdp.census.sweeps import SweptDesign, sweep
 from exactdp.census.workers import Cluster, Cores, Runner, Serial, make_runner
-from exactdp.errors import MissingExtraError
+from exactdp.errors import MissingExtraError, WorkersError
 from small_release import SMALL
 
 GRIDS = Grids.read(["1/2", "3"], ["1e-6"], ["0.05"])
@@ -46,6 +49,23 @@ class _DiesOnce:
         return item * item
 
 
+class _DiesAlways:
+    """A task that no process survives."""
+
+    def __call__(self, item: int) -> int:
+        if item == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return item
+
+
+class _ChangesItsCode:
+    """A task after which its process says that it computes with other code, as one that joined later might."""
+
+    def __call__(self, item: int) -> int:
+        version.__version__ = "0.2.0.dev0+srcdoctored"
+        return item
+
+
 def test_parts_cores_and_cluster_give_the_same_bits(serial: dict[tuple[int, int], PairResult]) -> None:
     assert results(Serial(in_small_parts=True)) == serial
     assert results(make_runner(2)) == serial
@@ -68,6 +88,73 @@ def test_a_killed_worker_changes_nothing(kind: str, tmp_path: Path) -> None:
     assert mark.exists()
 
 
+def test_workers_that_are_lost_again_and_again_are_told_in_a_sentence() -> None:
+    with Cores(2) as runner, pytest.raises(WorkersError, match="in each of 5 attempts"):
+        list(runner.map(_DiesAlways(), range(8)))
+
+
+@pytest.mark.parametrize("kind", ["cores", "cluster"])
+def test_results_of_other_code_are_refused(kind: str) -> None:
+    """Those that join later too: what counts is what comes with the result."""
+    named = r"The worker process \d+" if kind == "cores" else r"The worker tcp://\S+"
+    said = rf"{named} computes with exactdp 0\.2\.0\.dev0\+srcdoctored \(here {re.escape(exactdp.__version__)}\)"
+    with Cores(2) if kind == "cores" else Cluster("local", 2) as runner, pytest.raises(WorkersError, match=said):
+        list(runner.map(_ChangesItsCode(), range(8)))
+    get_reusable_executor().shutdown(kill_workers=True)  # its processes serve other tests
+
+
+def test_a_lost_scheduler_is_told_in_a_sentence() -> None:
+    runner = Cluster("local", 1)
+    found = runner.map(_DiesOnce(Path("/")), range(200))
+    next(found)
+    assert runner._local is not None
+    runner._local.close()
+    with runner, pytest.raises(WorkersError, match=r"The dask scheduler \(local\) was lost"):
+        list(found)
+
+
+def test_a_cluster_without_workers_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_PATIENCE", 0.2)
+    with Cluster("local", 1) as runner:
+        assert runner._local is not None
+        runner._local.scale(0)
+        runner._client.retire_workers(list(runner._client.nthreads()))
+        with pytest.raises(WorkersError, match="no worker after 0 seconds"):
+            list(runner.map(_DiesOnce(Path("/")), range(2)))
+
+
+def test_a_worker_with_another_source_is_refused(tmp_path: Path) -> None:
+    """One whose files differ in a line, whatever number it bears; and one of the first version, which knows no digest."""
+    with long_runs.cluster(tmp_path, {"doctored": ("census/pair_results.py", "_CHUNK = 24", "_CHUNK = 23")}) as address:
+        told = long_runs.exactdp("census", "--release", "pl94-persons-us", "--dask", address, "-o", str(tmp_path))
+    assert told.returncode == 2
+    assert told.stdout == ""
+    assert re.fullmatch(
+        r"exactdp: The worker tcp://\S+ computes with exactdp \S+\+src\w{12} \(here exactdp "
+        + re.escape(exactdp.__version__)
+        + r"\)\. Install the same versions .* goes on from there\.\n",
+        told.stderr,
+    )
+    assert not list(tmp_path.rglob("progress-*"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are counted in /proc")
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_workers_end_with_the_run(tmp_path: Path, by: signal.Signals) -> None:
+    """And what was finished is there for the next run."""
+    run = long_runs.started("census", "--certified", "--no-figures", "--jobs", "2", "-o", str(tmp_path))
+    try:
+        journal = long_runs.first_journal(tmp_path, run)
+        helpers = long_runs.descendants(run.pid)
+        assert len(helpers) >= 2
+        run.send_signal(by)
+        run.wait()
+        assert long_runs.all_end(helpers)
+        assert journal.read_bytes().count(b'"results"') >= 1
+    finally:
+        run.kill()
+
+
 def test_jobs_and_addresses_are_checked() -> None:
     with pytest.raises(exactdp.InvalidInputError, match=r"jobs must be a whole number of at least 1\. Found 0"):
         make_runner(0)
@@ -79,45 +166,6 @@ def test_without_dask_the_install_command_is_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "dask", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'exactdp\[cluster\]'"):
         Cluster("local")
-
-
-def test_a_stopped_run_goes_on(tmp_path: Path, serial: dict[tuple[int, int], PairResult]) -> None:
-    journal = Journal.open(tmp_path / "new" / "folder", SMALL, GRIDS)
-    assert journal.finished() == {}
-    half = list(serial.values())[:4]
-    journal.add(half[:2])
-    journal.add(half[2:])
-    assert Journal.open(tmp_path / "new" / "folder", SMALL, GRIDS).finished() == {r.pair: r for r in half}
-    # a line that was cut off by a crash, a line that was altered, and a line of nonsense
-    with journal.path.open("ab") as file:
-        file.write(b'deadbeef [{"pair"')
-    journal.add([list(serial.values())[4]])
-    text = journal.path.read_text()
-    journal.path.write_text(text.replace('"pair": [1, 1]', '"pair": [1, 9]', 1) + "\n\xff nonsense\n")
-    found = journal.finished()
-    assert list(serial.values())[4].pair in found
-    assert (1, 1) not in found
-    assert all(found[pair] == serial[pair] for pair in found)
-
-
-def test_other_questions_have_other_journals(tmp_path: Path) -> None:
-    paths = {
-        Journal.open(tmp_path, release, grids).path
-        for release, grids in [
-            (SMALL, GRIDS),
-            (SMALL.scaled(2), GRIDS),
-            (SMALL, Grids.read(["1/2"], ["1e-6"], ["0.05"])),
-            (SMALL, Grids.read(["1/2", "3"], ["1e-6"], ["0.05"], digits=20)),
-        ]
-    }
-    assert len(paths) == 4
-
-
-def test_decimals_survive_the_journal(tmp_path: Path) -> None:
-    study = SMALL.account(["3"], digits=30)
-    journal = Journal.open(tmp_path, SMALL, study.grids)
-    journal.add(study.results)
-    assert Study(SMALL, study.grids, tuple(journal.finished()[p] for p in SMALL.pairs)) == study
 
 
 def test_sweeps_are_the_same_on_two_cores() -> None:

@@ -1,7 +1,9 @@
 """The journal of a long run: finished pairs on disk, so that a stopped run goes on where it was.
 
-One line for each finished part, each with a digest of itself; a line that was cut off or altered is left out and its pairs
-are done again. The name of the file contains a digest of what was asked, so that other questions never meet.
+One line for each finished part, each with a digest of itself, the digest of the question that it answers and the versions of
+the code that computed it. A line is used only where all of them are those of this run and its bounds are bounds; every other
+line is set aside: it stays in the file, and its pairs are done again. Nothing is ever deleted, so that a return to the code
+that wrote a line makes it count again.
 """
 
 from __future__ import annotations
@@ -9,21 +11,45 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import exactdp
 from exactdp.census.grids import ARGUMENTS, Grids
-from exactdp.census.pair_results import Interval, PairResult
+from exactdp.census.pair_results import Interval, PairResult, sound
 from exactdp.census.releases import Release
+from exactdp.errors import ExactDPError
+from exactdp.version import computed_with, other_versions
+
+_DAMAGED = "cut off or altered"
+_OTHER_QUESTION = "of another question"
+_OTHER_FORMAT = "of another version's form"
+_UNSOUND = "without valid bounds"
+
+
+@dataclass
+class Finished:
+    """What a journal holds: the pairs that need not be done again, and how many lines were set aside for which reason."""
+
+    results: dict[tuple[int, int], PairResult] = field(default_factory=dict)
+    set_aside: Counter[str] = field(default_factory=Counter)
+
+    def remark(self, name: str) -> str:
+        """One sentence on what was set aside; nothing where all lines count."""
+        if not self.set_aside:
+            return ""
+        lines = "one line was" if self.set_aside.total() == 1 else f"{self.set_aside.total()} lines were"
+        why = ", ".join(f"{count} {reason}" for reason, count in sorted(self.set_aside.items()))
+        return f"{name}: {lines} set aside ({why}); nothing was deleted, and the pairs are done again."
 
 
 @dataclass(frozen=True)
 class Journal:
-    """Finished pairs of one run."""
+    """Finished pairs of one question, by the code of this process."""
 
     path: Path
     release: Release
@@ -33,51 +59,69 @@ class Journal:
     def open(cls, folder: Path, release: Release, grids: Grids) -> Journal:
         """The journal of this question in a folder, which is made if need be."""
         folder.mkdir(parents=True, exist_ok=True)
-        asked = json.dumps(
-            [exactdp.__version__, release.fingerprint, grids.digits]
-            + [[str(x) for x in grid] for grid in grids.by_quantity.values()]
-        )
-        return cls(folder / f"progress-{_digest(asked)[:12]}.jsonl", release, grids)
+        journal = cls(folder, release, grids)
+        return replace(journal, path=folder / f"progress-{journal.question[:12]}.jsonl")
 
-    def finished(self) -> dict[tuple[int, int], PairResult]:
+    @cached_property
+    def question(self) -> str:
+        """A digest of what is asked: budget and bypassed levels, the grids, the arithmetic."""
+        asked = [[str(x) for x in grid] for grid in self.grids.by_quantity.values()]
+        return _digest(json.dumps(["exactdp journal 2", self.release.fingerprint, self.grids.digits, *asked]))
+
+    def read(self) -> Finished:
         """The pairs that need not be done again."""
+        found = Finished()
         if not self.path.exists():
-            return {}
-        found: dict[tuple[int, int], PairResult] = {}
-        wanted = set(self.release.pairs)
+            return found
         for line in self.path.read_bytes().split(b"\n"):
-            for result in self._read(line):
-                if result.pair in wanted:
-                    found[result.pair] = result
+            if line.strip():
+                results, reason = self._read(line)
+                found.results.update((result.pair, result) for result in results)
+                found.set_aside.update([reason] if reason else [])
         return found
 
     def add(self, results: Iterable[PairResult]) -> None:
         """Keep finished pairs: written to disk before this returns."""
-        content = json.dumps([_record(r) for r in results])
-        with self.path.open("ab") as file:
-            # a line of its own, even after one that was cut off
-            file.write(f"\n{_digest(content)} {content}\n".encode())
-            file.flush()
-            os.fsync(file.fileno())
+        records = [_record(result) for result in results]
+        content = json.dumps({"question": self.question, "code": computed_with(), "results": records})
+        try:
+            with self.path.open("ab") as file:
+                # a line of its own, even after one that was cut off
+                file.write(f"\n{_digest(content)} {content}\n".encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:  # a full disk tells no name
+            raise OSError(error.errno, error.strerror, str(self.path)) from None
 
-    def _read(self, line: bytes) -> list[PairResult]:
+    def _read(self, line: bytes) -> tuple[list[PairResult], str]:
+        """The results of a line, or why it has none that count."""
         digest, _, content = line.decode("utf-8", errors="replace").partition(" ")
         if digest != _digest(content):
-            return []
+            return [], _DAMAGED
         try:
-            return [self._result(record) for record in json.loads(content)]
-        except (ValueError, KeyError, TypeError, IndexError, InvalidOperation):
-            return []
+            record = json.loads(content)
+        except (ValueError, RecursionError):
+            return [], _DAMAGED
+        if not isinstance(record, dict) or not {"question", "code", "results"} <= record.keys():
+            return [], _OTHER_FORMAT  # the first version wrote lists
+        if record["question"] != self.question:
+            return [], _OTHER_QUESTION
+        if others := other_versions(record["code"]):
+            return [], f"computed with {others}"
+        try:
+            return [self._result(entry) for entry in record["results"]], ""
+        except (ExactDPError, ValueError, KeyError, TypeError, InvalidOperation):
+            return [], _UNSOUND
 
     def _result(self, record: dict[str, Any]) -> PairResult:
         number: Any = float if self.grids.digits is None else Decimal
-        columns: list[tuple[Interval, ...]] = []
-        for name, grid in self.grids.by_quantity.items():
-            if len(record[name]) != len(grid):
-                raise ValueError(name)
-            columns.append(tuple((number(low), number(high)) for low, high in record[name]))
+        columns: list[tuple[Interval, ...]] = [
+            tuple((number(low), number(high)) for low, high in record[name]) for name in self.grids.by_quantity
+        ]
         first, second = record["pair"]
-        return PairResult((int(first), int(second)), *columns)
+        if first > second or not {first, second} <= self.release.allocations.keys():
+            raise ValueError("no pair of the release")
+        return sound(PairResult((first, second), *columns), self.grids)
 
 
 def _record(result: PairResult) -> dict[str, object]:

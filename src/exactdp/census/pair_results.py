@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -21,6 +22,7 @@ from exactdp.census.workers import Runner
 from exactdp.doubles import Floats
 from exactdp.engine.family.contours import Family
 from exactdp.engine.lattice.lattice import Group
+from exactdp.errors import AccuracyError
 from exactdp.steady import steady
 
 Interval = tuple[float, float] | tuple[Decimal, Decimal]
@@ -38,6 +40,27 @@ class PairResult:
     delta: tuple[Interval, ...]
     epsilon: tuple[Interval, ...]
     beta: tuple[Interval, ...]
+
+
+def sound(result: PairResult, grids: Grids) -> PairResult:
+    """The result, if its bounds are bounds; a value that no computation may leave behind is refused, whoever brings it.
+
+    delta and beta are probabilities. epsilon is finite for 0 < delta < 1, so an infinity can only be a bound that says
+    nothing: below if it is the lower end, above if it is the upper.
+    """
+    for name, grid in grids.by_quantity.items():
+        bounds = getattr(result, name)
+        for low, high in bounds:  # written so that NaN fails
+            inside = low != math.inf and high != -math.inf if name == "epsilon" else low >= 0 and high <= 1
+            if not (low <= high and inside):
+                raise AccuracyError(
+                    f"Pair {result.pair} came with a {name} between {low} and {high}, which is no bound."
+                )
+        if len(bounds) != len(grid):
+            raise AccuracyError(
+                f"Pair {result.pair} came with {len(bounds)} bounds of {name} where {len(grid)} were asked."
+            )
+    return result
 
 
 def make_overall(release: Release) -> Overall:

@@ -15,9 +15,9 @@ import numpy as np
 from exactdp.accounting.tradeoff_curve import MOST_POINTS, TradeOffCurve
 from exactdp.brackets import Bounds
 from exactdp.census.grids import Grids
-from exactdp.census.journal import Journal
+from exactdp.census.journal import Finished, Journal
 from exactdp.census.overall import Overall
-from exactdp.census.pair_results import Interval, PairResult, overall_of, run
+from exactdp.census.pair_results import Interval, PairResult, overall_of, run, sound
 from exactdp.census.releases import Release
 from exactdp.census.workers import Runner, make_runner
 from exactdp.census.worst_pair import Contest
@@ -43,12 +43,16 @@ def run_study(
     journal: Journal | None = None,
     done: Callable[[int], None] = lambda pairs: None,
     told: Callable[[str], None] = lambda text: None,
+    warned: Callable[[str], None] = lambda text: None,
 ) -> Study:
     """All pairs of a release on the grids; with a journal, those finished before are not done again.
 
-    `done` hears how many pairs each part had, `told` how many were finished before.
+    `done` hears how many pairs each part had, `told` how many were finished before, `warned` what was not used and why.
     """
-    found = {} if journal is None else journal.finished()
+    before = Finished() if journal is None else journal.read()
+    if journal is not None and before.set_aside:
+        warned(before.remark(journal.path.name))
+    found = before.results
     left = [pair for pair in release.pairs if pair not in found]
     if journal is not None:
         _LOG.info("%d of %d pairs are in the journal %s.", len(found), len(release.pairs), journal.path.name)
@@ -56,9 +60,10 @@ def run_study(
         told(f"{len(found)} of {len(release.pairs)} pairs were finished before.")
     done(len(found))
     for part in run(release, grids, runner, left) if left else ():
+        new = [sound(result, grids) for result in part]
         if journal is not None:
-            journal.add(part)
-        found.update((result.pair, result) for result in part)
+            journal.add(new)
+        found.update((result.pair, result) for result in new)
         done(len(part))
     return Study(release, grids, tuple(found[pair] for pair in release.pairs))
 

@@ -1,15 +1,26 @@
-"""Who does the work: this process, several cores (joblib) or a cluster (dask.distributed); the same numbers bit for bit."""
+"""Who does the work: this process, several cores (joblib) or a cluster (dask.distributed); the same numbers bit for bit.
+
+Every result comes with the versions of the code that computed it, and is used only if they are those of this process.
+Workers end when this process has ended, however it did.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import multiprocessing
+import os
+import sys
+import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, Self, TypeVar
 
-from exactdp.errors import InvalidInputError, MissingExtraError
-from exactdp.numbers import whole
+from exactdp.errors import ExactDPError, InvalidInputError, MissingExtraError, WorkersError
+from exactdp.numbers import shown, whole
+from exactdp.version import __version__, computed_with, other_versions
 
 _LOG = logging.getLogger(__name__)
 _Item = TypeVar("_Item")
@@ -17,6 +28,38 @@ _Result = TypeVar("_Result")
 
 _ATTEMPTS = 5  # how often tasks lost with a killed worker are handed out again
 _MOST_JOBS = 4096
+_PATIENCE = 60.0  # seconds in which a cluster without workers may get some
+_VERSION = "__import__('exactdp').__version__"  # what every exactdp can be asked, so that old ones are told by name
+_REMEDY = "Install the same versions on all workers and start them again."
+
+
+@dataclass(frozen=True)
+class _Stamped(Generic[_Result]):
+    """A result, who computed it, and with what."""
+
+    result: _Result
+    worker: str
+    code: dict[str, str]
+
+    @classmethod
+    def of(cls, function: Callable[[_Item], _Result], item: _Item) -> _Stamped[_Result]:
+        """What a worker sends back."""
+        return cls(function(item), _own_name(), computed_with())
+
+    def opened(self) -> _Result:
+        """The result, if the worker computes with what this process computes with."""
+        if others := other_versions(self.code):
+            raise WorkersError(f"The worker {self.worker} computes with {others}. {_REMEDY}")
+        return self.result
+
+
+def _own_name() -> str:
+    """The address of a worker of a cluster, the number of any other process."""
+    distributed: Any = sys.modules.get("distributed")
+    if distributed is not None:
+        with contextlib.suppress(ValueError):
+            return str(distributed.get_worker().address)
+    return f"process {os.getpid()}"
 
 
 class Runner(ABC):
@@ -62,21 +105,56 @@ class Cores(Runner):
     def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> Iterator[_Result]:
         """As they are ready."""
         import joblib
-        from joblib.externals.loky.process_executor import TerminatedWorkerError
+        from joblib.externals.loky.process_executor import BrokenProcessPool
 
         left = dict(enumerate(items))
-        for attempt in range(_ATTEMPTS):
+        refused: list[WorkersError] = []  # then nothing new is handed out; ending tasks would end the pool in disorder
+        for _ in range(_ATTEMPTS):
             try:
-                with joblib.Parallel(n_jobs=self._jobs, return_as="generator_unordered", batch_size=1) as parallel:
-                    numbered = (joblib.delayed(_numbered)(function, i, item) for i, item in list(left.items()))
-                    for i, result in parallel(numbered):
+                with joblib.Parallel(self._jobs, _backend(), return_as="generator_unordered", batch_size=1) as parallel:
+                    tasks = (i for i in list(left) if not refused)
+                    for i, stamped in parallel(joblib.delayed(_numbered)(function, i, left[i]) for i in tasks):
+                        try:
+                            result = stamped.opened()
+                        except WorkersError as error:
+                            refused.append(error)
+                            continue
                         del left[i]
                         yield result
+                if refused:
+                    raise refused[0]
                 return
-            except TerminatedWorkerError:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-                _LOG.info("A worker process was lost; %d of %d tasks are handed out again.", len(left), len(items))
+            except BrokenProcessPool:
+                _LOG.info("Worker processes were lost; %d of %d tasks are handed out again.", len(left), len(items))
+        raise WorkersError(
+            f"Worker processes ended before their time in each of {_ATTEMPTS} attempts, perhaps for lack of memory. "
+            "Ask for fewer processes with --jobs."
+        )
+
+
+def _backend() -> Any:
+    """That of joblib, with processes that end when this one has ended."""
+    from joblib.parallel import LokyBackend  # type: ignore[attr-defined, unused-ignore]
+
+    class EndingBackend(LokyBackend):  # type: ignore[misc]
+        def configure(self, *given: Any, **options: Any) -> int:
+            return int(super().configure(*given, **options, initializer=_end_with, initargs=(os.getpid(),)))
+
+    return EndingBackend()
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent has ended, even in the middle of work."""
+
+    def watch() -> None:
+        if sys.platform == "win32":
+            multiprocessing.parent_process().join()  # type: ignore[union-attr]
+        else:
+            while os.getppid() == parent:  # an orphan is given to another
+                time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class Cluster(Runner):
@@ -88,7 +166,8 @@ class Cluster(Runner):
         except ImportError:
             raise MissingExtraError("--dask", "cluster") from None
         self._distributed: Any = distributed
-        self._local = None
+        self._address, self._local = address, None
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what matters is said in the error
         try:
             if address == "local":
                 self._local = distributed.LocalCluster(
@@ -103,15 +182,63 @@ class Cluster(Runner):
 
     def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> Iterator[_Result]:
         """As they are ready; dask hands out the tasks of a lost worker again."""
-        shared = self._client.scatter(function, broadcast=True)
-        futures = [self._client.submit(_call, shared, item, pure=False, retries=_ATTEMPTS) for item in items]
+        futures: list[Any] = []
         try:
-            for future in self._distributed.as_completed(futures):
-                yield future.result()
+            self._compare()
+            # a task, not scattered data: what is lost with a worker is made again
+            shared = self._client.submit(_given, function, pure=False, retries=_ATTEMPTS)
+            futures += [self._client.submit(_Stamped.of, shared, item, pure=False, retries=_ATTEMPTS) for item in items]
+            for future in self._ready(futures):
+                yield self._result(future).opened()
                 future.release()
+        except (OSError, self._distributed.CancelledError):
+            raise WorkersError(
+                f"The dask scheduler ({self._address}) was lost. Start it and its workers again."
+            ) from None
         finally:
             with contextlib.suppress(Exception):
                 self._client.cancel(futures)
+
+    def _compare(self) -> None:
+        """Refuse to work with workers that have another exactdp; those that join later are told by their first result."""
+        self._wait_for_workers()
+        for worker, told in self._client.run(eval, _VERSION, on_error="return").items():
+            if told != __version__:
+                found = type(told).__name__ if isinstance(told, BaseException) else f"exactdp {shown(told)}"
+                raise WorkersError(f"The worker {worker} computes with {found} (here exactdp {__version__}). {_REMEDY}")
+
+    def _wait_for_workers(self) -> None:
+        try:
+            self._client.wait_for_workers(1, timeout=_PATIENCE)
+        except TimeoutError:
+            raise WorkersError(
+                f"The dask scheduler ({self._address}) has no worker after {_PATIENCE:.0f} seconds. Start one with: dask worker."
+            ) from None
+
+    def _ready(self, futures: list[Any]) -> Iterator[Any]:
+        """The futures as they are done; refuses to wait for a cluster that has lost all workers."""
+        left = set(futures)
+        while left:
+            try:
+                for future in self._distributed.as_completed(list(left), timeout=_PATIENCE):
+                    left.discard(future)
+                    yield future
+            except TimeoutError:
+                self._wait_for_workers()
+
+    def _result(self, future: Any) -> _Stamped[Any]:
+        """What a task gave, made again where it was lost with its worker; or why there is nothing."""
+        try:
+            return future.result()  # type: ignore[no-any-return]
+        except self._distributed.KilledWorker:
+            raise WorkersError(
+                "Workers of the cluster ended again and again at the same task, perhaps for lack of memory. "
+                "Give them more, or start fewer on a machine."
+            ) from None
+        except Exception as error:
+            if future.status == "error" and not isinstance(error, ExactDPError):
+                self._compare()  # one that joined later may be unable to read the task
+            raise
 
     def close(self) -> None:
         """Leave the cluster; a local one is taken down."""
@@ -129,9 +256,9 @@ def make_runner(jobs: int = 1, dask: str | None = None, in_small_parts: bool = F
     return Serial(in_small_parts) if count == 1 else Cores(count)
 
 
-def _numbered(function: Callable[[_Item], _Result], number: int, item: _Item) -> tuple[int, _Result]:
-    return number, function(item)
+def _numbered(function: Callable[[_Item], _Result], number: int, item: _Item) -> tuple[int, _Stamped[_Result]]:
+    return number, _Stamped.of(function, item)
 
 
-def _call(function: Callable[[_Item], _Result], item: _Item) -> _Result:
-    return function(item)
+def _given(function: Callable[[_Item], _Result]) -> Callable[[_Item], _Result]:
+    return function

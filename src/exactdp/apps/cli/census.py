@@ -14,7 +14,7 @@ from exactdp.census.study import Study, run_study
 from exactdp.census.summary import EpsilonRow, Summary, summarize
 from exactdp.census.tables import decimal_text, plain, write_study
 from exactdp.census.workers import make_runner
-from exactdp.errors import MissingExtraError
+from exactdp.errors import MissingExtraError, WorkersError
 from exactdp.files import write_text
 from exactdp.numbers import whole
 
@@ -49,18 +49,21 @@ def _census(
     grids = Grids.read([] if proxy else stated_epsilons(release.rho), delta or DELTAS, [] if proxy else ALPHAS, asked)
     at_level = Grids.read(deltas=[level_delta]).deltas[0]
     folder = output / release.name
+    kept = f"Finished pairs are kept in {folder}; the same command goes on from there."
     try:
         with make_runner(shell.read_jobs(jobs), dask, in_small_parts=True) as runner:
             journal = Journal.open(folder, release, grids)
             with shell.progress("pairs of paths", len(release.pairs)) as done:
-                study = run_study(release, grids, runner, journal, done, shell.tell)
+                study = run_study(release, grids, runner, journal, done, shell.tell, shell.warn)
             if proxy:
                 _show_proxy(study, as_json)
                 return
             summary = summarize(study, runner, at_level, lambda text: shell.tell(f"{text} ..."))
     except KeyboardInterrupt:
-        shell.tell(f"Stopped. Finished pairs are kept in {folder}; the same command goes on from there.")
+        shell.tell(f"Stopped. {kept}")
         raise
+    except WorkersError as error:
+        raise WorkersError(f"{error} {kept}") from None
     files = write_study(study, summary, folder)
     remark = ""
     if figures:

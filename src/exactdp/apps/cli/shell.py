@@ -207,6 +207,11 @@ def tell(text: str) -> None:
         print(text, file=sys.stderr)
 
 
+def warn(text: str) -> None:
+    """A sentence on standard error for the record, whoever is watching."""
+    print(f"exactdp: {one_line(text)}", file=sys.stderr)
+
+
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table on standard output: boxed on a terminal, plain columns elsewhere."""
     terminal = sys.stdout.isatty()

@@ -43,7 +43,9 @@ def _parts(release: Release, question: Record, grids: Grids, screened: bool) -> 
     curve = question["delta_curve"]
     epsilons = curve_epsilons(release.rho, curve) if curve else []
     together = question["worst_pair"] and screened  # the search for epsilon is most of that for the worst pair
-    parts: list[Record] = [{"quantity": "epsilon", "at": [decimal_text(d)], "worst_pair": together} for d in grids.deltas]
+    parts: list[Record] = [
+        {"quantity": "epsilon", "at": [decimal_text(d)], "worst_pair": together} for d in grids.deltas
+    ]
     if question["worst_pair"] and not screened:
         parts += [{"quantity": "worst_pair", "at": [decimal_text(delta)]} for delta in grids.deltas]
     parts += [{"quantity": "delta", "at": chunk} for chunk in _chunks(grids.epsilons)]
