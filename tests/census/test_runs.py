@@ -88,8 +88,10 @@ def test_a_killed_worker_changes_nothing(kind: str, tmp_path: Path) -> None:
     assert mark.exists()
 
 
-def test_workers_that_are_lost_again_and_again_are_told_in_a_sentence() -> None:
-    with Cores(2) as runner, pytest.raises(WorkersError, match="in each of 5 attempts"):
+@pytest.mark.parametrize("kind", ["cores", pytest.param("cluster", marks=pytest.mark.soak)])
+def test_workers_that_are_lost_again_and_again_are_told_in_a_sentence(kind: str) -> None:
+    said = "in each of 5 attempts" if kind == "cores" else "again and again at the same task"
+    with Cores(2) if kind == "cores" else Cluster("local", 2) as runner, pytest.raises(WorkersError, match=said):
         list(runner.map(_DiesAlways(), range(8)))
 
 
