@@ -31,7 +31,7 @@ def relative_widths(log_lower: Floats, log_upper: Floats) -> Floats:
     return result
 
 
-def beta_widths(bounds: Bounds) -> Floats:
+def probability_widths(bounds: Bounds) -> Floats:
     """The same from doubles."""
     lower, upper = (np.atleast_1d(np.asarray(end, dtype=float)).ravel() for end in bounds)
     with np.errstate(divide="ignore"):
@@ -66,3 +66,9 @@ def _caller() -> int:
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] == "exactdp":
         level, frame = level + 1, frame.f_back
     return level
+
+
+def checked(what: str, bounds: Bounds) -> Bounds:
+    """The same bounds of delta, epsilon or beta, after a warning where they are wide."""
+    warn_if_wide(what, epsilon_widths(bounds) if what == "epsilon" else probability_widths(bounds))
+    return bounds

@@ -14,6 +14,7 @@ from any_oracle import listed
 from exactdp import census
 from exactdp.accounting.composition import Composition
 from exactdp.brackets import Bracket
+from exactdp.census.overall import Overall
 from exactdp.errors import AccuracyWarning
 from exactdp.mechanisms.approximate_dp import ApproximateDP
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -104,6 +105,17 @@ def test_ordinary_answers_do_not_warn() -> None:
         c.epsilon_bounds(["1e-10", "0.9"])
         c.beta_bounds(["0.01", "0.99"])
         Composition([DiscreteLaplace(2)]).epsilon_bounds([0, 1e-5, 1])
+
+
+@pytest.mark.parametrize(("what", "at"), [("delta", 1), ("epsilon", "1e-6"), ("beta", "0.05")])
+def test_overall_answers_warn_as_well(what: str, at: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = census.release("dhc-units-us").account()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AccuracyWarning)
+        getattr(study, f"{what}_bounds")(at)
+    monkeypatch.setattr(Overall, what, lambda self, asked: (0.1, 0.2))
+    with pytest.warns(AccuracyWarning, match=f"bounds of {what} are proved but"):
+        getattr(study, f"{what}_bounds")([at, at])
 
 
 def test_two_brackets_together_hold_what_both_hold() -> None:

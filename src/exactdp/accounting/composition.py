@@ -43,7 +43,7 @@ from exactdp.numbers import (
     whole,
 )
 from exactdp.steady import steady
-from exactdp.widths import beta_widths, epsilon_widths, relative_widths, warn_if_wide
+from exactdp.widths import checked, relative_widths, warn_if_wide
 
 if TYPE_CHECKING:
     from exactdp.guarantees.comparison import Comparison
@@ -191,9 +191,7 @@ class Composition:
         """Certified bounds of epsilon(delta); with `digits`, decimals less than 10^-digits apart in relative terms."""
         if digits is not None:
             return each_decimal(delta, lambda x, d: epsilon_decimals(self._contours, x, d), read_delta, digits)
-        found = each_of_list(delta, one_by_one(self._epsilon_floats), read_delta)
-        warn_if_wide("epsilon", epsilon_widths(found))
-        return found
+        return checked("epsilon", each_of_list(delta, one_by_one(self._epsilon_floats), read_delta))
 
     def beta(self, alpha: Any) -> Any:
         """Type II error of the best test at type I error alpha, rounded down: a certified lower bound (scalar or array)."""
@@ -203,9 +201,7 @@ class Composition:
         """Certified bounds of the trade-off curve at alpha; with `digits`, decimals less than 10^-digits apart."""
         if digits is not None:
             return each_decimal(alpha, lambda a, d: beta_decimals(self._contours, a, d), read_alpha, digits)
-        found = each_of_list(alpha, one_by_one(self._beta_floats), read_alpha)
-        warn_if_wide("beta", beta_widths(found))
-        return found
+        return checked("beta", each_of_list(alpha, one_by_one(self._beta_floats), read_alpha))
 
     def tradeoff(self, num: int = 201) -> TradeOffCurve:
         """A curve of (alpha, beta) for plotting: convex, from (0, 1) to (1, 0), at most `num` points."""
