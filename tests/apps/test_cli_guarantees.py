@@ -148,6 +148,8 @@ def test_mu() -> None:
     printed = run("mu", "-m", "1*10").stdout
     assert "3.1755" in printed
     assert printed.startswith("mu is at least")
+    assert f"at least {found.lower!r} " in printed  # rounded to fewer digits the bounds could move inward
+    assert f"at most {found.upper!r}" in printed
 
 
 @pytest.mark.parametrize(

@@ -181,4 +181,5 @@ def _mu(
         shell.print_json(dataclasses.asdict(found))
         return
     violated = f"violated below, at epsilon = {found.epsilon:.6g}"
-    print(f"mu is at least {found.lower:.10g} ({violated}) and at most {found.upper:.10g}")
+    # all digits of the doubles: fewer would have to be rounded outward
+    print(f"mu is at least {found.lower!r} ({violated}) and at most {found.upper!r}")
