@@ -177,7 +177,10 @@ def test_mu() -> None:
         (["calibrate", "-m", "1", "--mu", "-1"], "-1"),
         (["calibrate", "--advantage", "0.1"], "none of them"),
         (["calibrate", "--design", "dhc-units-us", "--mu", "1"], "--design"),
-        (["calibrate", "-m", "1", "--alpha", "0.5", "--beta", "0.6", "--grid", "1"], "meets the target"),
+        (
+            ["calibrate", "-m", "1", "--alpha", "0.5", "--beta", "0.6", "--grid", "1"],
+            "is proved not to meet the target",
+        ),
         (["convert"], "neither"),
         (["convert", "--epsilon", "1"], "neither"),
         (["convert", "--rho", "1"], "exactly one of --epsilon, --delta, --alpha"),
