@@ -17,7 +17,15 @@ from exactdp.accounting.composition import Composition
 from exactdp.balls import ball, precision
 from exactdp.errors import AccuracyWarning, InvalidInputError
 from exactdp.guarantees.near_gaussian import near_gaussian
-from exactdp.guarantees.tightest_mu import Chords, GaussianDP, tail_holds, tightest_mu, violates
+from exactdp.guarantees.tightest_mu import (
+    Chords,
+    GaussianDP,
+    is_near_gaussian,
+    is_too_small,
+    tail_holds,
+    tightest_mu,
+    violates,
+)
 from exactdp.mechanisms.approximate_dp import ApproximateDP
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
@@ -309,3 +317,17 @@ def test_the_distance_on_an_interval_is_that_of_its_worse_end() -> None:
         whole, *ends = ([float(d) for d in near._tilts(*pair)] for pair in ((low, high), (low, low), (high, high)))
     for i in (1, 2):  # the tilts that do not depend on the interval
         assert whole[i] >= max(end[i] for end in ends) * (1 - 1e-12)
+
+
+def test_what_is_decided_without_a_search() -> None:
+    for composition in (10 * DiscreteGaussian(10), 6 * DiscreteGaussian(7)):
+        root, found = math.sqrt(2 * composition.rho), tightest_mu(composition)
+        assert is_too_small(composition, Fraction(root * (1 - 1e-12)))
+        assert found.upper >= root * (1 - 1e-12)
+        assert not is_too_small(composition, Fraction(found.upper))
+        assert is_near_gaussian(composition, Fraction(root * 1.01))
+        assert found.lower <= root * 1.01
+        assert not is_near_gaussian(composition, Fraction(found.lower))
+    coarse = 2 * DiscreteGaussian("1/5")
+    assert not is_near_gaussian(coarse, Fraction(tightest_mu(coarse).lower))
+    assert not is_too_small(DiscreteLaplace(1) * 1, Fraction(1, 10**6))

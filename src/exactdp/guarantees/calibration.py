@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from exactdp.accounting.composition import Composition
 from exactdp.doubles import EXP_SLACK
 from exactdp.errors import AccuracyError, InvalidInputError
-from exactdp.guarantees.tightest_mu import GaussianDP, tightest_mu
+from exactdp.guarantees.tightest_mu import GaussianDP, is_near_gaussian, is_too_small, tightest_mu
 from exactdp.mechanisms.discrete_gaussian import LARGEST_SIGMA2, DiscreteGaussian
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.mechanism import Mechanism
@@ -98,15 +98,21 @@ class MeetsMu(Target):
 
     def holds(self, curve: Any) -> bool:
         """By the proof of `tightest_mu`; for continuous Gaussians mu^2 = 2 rho exactly."""
-        if all(isinstance(m, Gaussian) for m in curve.mechanisms):
-            return bool(2 * curve.rho <= self.mu**2)
-        return bool(_tightest(curve).upper <= self.mu)
+        decided = self._at_once(curve)
+        return bool(_tightest(curve).upper <= self.mu) if decided is None else decided
 
     def fails(self, curve: Any) -> bool:
         """By one epsilon that violates it."""
+        decided = self._at_once(curve)
+        return bool(_tightest(curve).lower >= self.mu) if decided is None else not decided
+
+    def _at_once(self, curve: Any) -> bool | None:
+        """Whether it holds, where no search is needed to prove that it does or does not."""
         if all(isinstance(m, Gaussian) for m in curve.mechanisms):
-            return bool(2 * curve.rho > self.mu**2)
-        return bool(_tightest(curve).lower >= self.mu)
+            return bool(2 * curve.rho <= self.mu**2)
+        if is_too_small(curve, self.mu):
+            return False
+        return True if is_near_gaussian(curve, self.mu) else None
 
 
 @lru_cache(maxsize=4)

@@ -87,9 +87,14 @@ class NearGaussian:
             yield self._distance(arb(1), True, arb("0.5"))
 
 
+def has_gaussians_only(composition: Composition) -> bool:
+    """Whether all noise is Gaussian, discrete or continuous."""
+    return all(isinstance(m, DiscreteGaussian | Gaussian) for m in composition.mechanisms)
+
+
 def near_gaussian(composition: Composition) -> NearGaussian | None:
     """The bounds for a composition of Gaussians; None for any other."""
-    if not all(isinstance(m, DiscreteGaussian | Gaussian) for m in composition.mechanisms):
+    if not has_gaussians_only(composition):
         return None
     rho = Fraction(composition.rho)
     low = float(composition.point([rho]).delta.log_lower()[0])

@@ -25,7 +25,7 @@ from exactdp.balls import ball, precision
 from exactdp.doubles import Floats
 from exactdp.errors import AccuracyError, InvalidInputError
 from exactdp.guarantees.gaussian_dp import bisect
-from exactdp.guarantees.near_gaussian import near_gaussian
+from exactdp.guarantees.near_gaussian import has_gaussians_only, near_gaussian
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.notebooks import repr_html
@@ -190,6 +190,16 @@ def tightest_mu(composition: Composition) -> GaussianDP:
     return found
 
 
+def is_near_gaussian(composition: Composition, mu: Fraction) -> bool:
+    """Proved: mu-GDP, by the theorem near the Gaussian alone. In no time, and it says no where that theorem does not reach."""
+    return has_gaussians_only(composition) and _MuSearch(composition).is_covered(mu)
+
+
+def is_too_small(composition: Composition, mu: Fraction) -> bool:
+    """Proved: no mu-GDP, because the Renyi divergence of order 2, which is 2 rho, is mu^2 at most under mu-GDP."""
+    return has_gaussians_only(composition) and bool(mu * mu < 2 * composition.rho)
+
+
 class _MuSearch:
     """Upper bounds from chords and tails, lower bounds from violations, until they meet or the work limit is reached."""
 
@@ -217,6 +227,11 @@ class _MuSearch:
                 lower, where = self._violated()
                 return GaussianDP(lower, math.nextafter(float(upper), math.inf), where)
         raise AccuracyError(_OUT_OF_REACH)
+
+    def is_covered(self, mu: Fraction) -> bool:
+        """Whether the theorem near the Gaussian proves this mu at every epsilon."""
+        last = self._last(mu)
+        return last is not None and all(self._covered(mu, *pair) for pair in _divided((Fraction(0), last), _COARSE))
 
     def _goal(self, relative: Fraction) -> Fraction:
         """The mu that is to be proved: a little above one that is violated, and where losses are unbounded above sqrt(2 rho)."""
