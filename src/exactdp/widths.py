@@ -47,14 +47,14 @@ def epsilon_widths(bounds: Bounds) -> Floats:
     return result
 
 
-def warn_if_wide(what: str, widths: Iterable[float]) -> None:
+def warn_if_wide(what: str, widths: Iterable[float], remedy: str = _REMEDY) -> None:
     """One plain statement where an answer has bounds further apart than WIDE, relative to its size; NaN counts as wide."""
     wide = [width for width in widths if not width <= WIDE]
     if wide:
         worst = max(wide, key=lambda width: math.inf if math.isnan(width) else width)
         apart = f"up to {worst:.1e} apart in relative terms" if worst < 1e300 else "say little or nothing"
         warnings.warn(
-            f"The bounds of {what} are proved but {apart}: more accuracy was out of reach within the work limit. {_REMEDY}",
+            f"The bounds of {what} are proved but {apart}: more accuracy was out of reach within the work limit. {remedy}",
             AccuracyWarning,
             stacklevel=_caller(),
         )
@@ -68,7 +68,7 @@ def _caller() -> int:
     return level
 
 
-def checked(what: str, bounds: Bounds) -> Bounds:
+def checked(what: str, bounds: Bounds, remedy: str = _REMEDY) -> Bounds:
     """The same bounds of delta, epsilon or beta, after a warning where they are wide."""
-    warn_if_wide(what, epsilon_widths(bounds) if what == "epsilon" else probability_widths(bounds))
+    warn_if_wide(what, epsilon_widths(bounds) if what == "epsilon" else probability_widths(bounds), remedy)
     return bounds

@@ -29,6 +29,7 @@ from exactdp.steady import steady
 from exactdp.widths import checked
 
 _LOG = logging.getLogger(__name__)
+_REMEDY = "Ask the pair that matters by itself, release.pair(i, j), for narrower ones."
 
 
 def make_study(release: Release, grids: Grids, jobs: int = 1) -> Study:
@@ -119,7 +120,7 @@ class Study:
                 return (0.0, 0.0) if e > 0 else (1.0, 1.0)
             return self._overall.delta(e)
 
-        return checked("delta", each(epsilon, one, read_epsilon))
+        return checked("delta", each(epsilon, one, read_epsilon), _REMEDY)
 
     def log_delta(self, epsilon: Any) -> Any:
         """Natural logarithm of the upper bound of delta(epsilon), also below the double range."""
@@ -147,7 +148,7 @@ class Study:
                 return (math.inf, math.inf) if d == 0 else (-math.inf, -math.inf)
             return self._overall.epsilon(d)
 
-        return checked("epsilon", each(delta, one, read_delta))
+        return checked("epsilon", each(delta, one, read_delta), _REMEDY)
 
     def beta(self, alpha: Any) -> Any:
         """The overall trade-off curve, the lower convex envelope of all pairs', rounded down (scalar or array)."""
@@ -159,7 +160,7 @@ class Study:
         def one(a: Fraction) -> tuple[float, float]:
             return (1.0 - float(a),) * 2 if a in (0, 1) else self._overall.beta(a)
 
-        return checked("beta", each(alpha, one, read_alpha))
+        return checked("beta", each(alpha, one, read_alpha), _REMEDY)
 
     def tradeoff(self, num: int = 201) -> TradeOffCurve:
         """Points for plotting on or below the overall curve, convex, from (0, 1) to (1, 0), at most `num`: a TradeOffCurve."""

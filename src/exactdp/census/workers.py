@@ -171,7 +171,10 @@ class Cluster(Runner):
         try:
             if address == "local":
                 self._local = distributed.LocalCluster(
-                    n_workers=jobs, threads_per_worker=1, dashboard_address=None, silence_logs=50
+                    n_workers=jobs,
+                    threads_per_worker=1,
+                    dashboard_address="127.0.0.1:0",  # any port, or two runs at once would want the same one
+                    silence_logs=50,
                 )
             self._client = distributed.Client(self._local or address, timeout="10s")
         except (OSError, ValueError, TimeoutError) as error:

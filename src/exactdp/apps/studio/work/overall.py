@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -19,6 +20,7 @@ from exactdp.census.screening import ScreenedOverall
 from exactdp.census.study import Study
 from exactdp.census.tables import decimal_text
 from exactdp.census.worst_pair import Contest
+from exactdp.errors import AccuracyWarning
 
 _EPSILONS_IN_A_PART = 4
 _MOST_SUSPECTS = 200
@@ -63,7 +65,15 @@ def _chunks(values: Sequence[Fraction]) -> list[list[str]]:
 
 def part(question: Record) -> Record:
     """One part of the work."""
-    release, at = release_of(question["design"]), [Fraction(text) for text in question["at"]]
+    release = release_of(question["design"])
+    with warnings.catch_warnings():
+        if isinstance(overall_of(release), ScreenedOverall):
+            warnings.simplefilter("ignore", AccuracyWarning)  # SCREENED says so
+        return _rows(release, question)
+
+
+def _rows(release: Release, question: Record) -> Record:
+    at = [Fraction(text) for text in question["at"]]
     study, rho = release.account(), release.rho
     quantity = question["quantity"]
     if quantity == "tradeoff":
