@@ -33,7 +33,9 @@ _REMEDY = "Ask the pair that matters by itself, release.pair(i, j), for narrower
 
 
 def make_study(release: Release, grids: Grids, jobs: int = 1) -> Study:
-    """All pairs of a release on the grids."""
+    """All pairs of a release on the grids; with none, only what answers for any argument."""
+    if not any(grids.by_quantity.values()):
+        return Study(release, grids, tuple(PairResult(pair, (), (), ()) for pair in release.pairs))
     with make_runner(jobs) as runner:
         return run_study(release, grids, runner)
 

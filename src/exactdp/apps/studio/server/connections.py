@@ -31,8 +31,10 @@ def guarded(limits: WorkLimits) -> type[H11Protocol]:
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             self._wait_for_request()
-            if len(self.connections) > limits.connections:
-                self._make_room()
+            # those that were told to go are still in the list until the loop comes round
+            staying = [c for c in self.connections if isinstance(c, Guarded) and not c.transport.is_closing()]
+            if len(staying) > limits.connections:
+                self._make_room(staying)
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
@@ -58,9 +60,9 @@ def guarded(limits: WorkLimits) -> type[H11Protocol]:
                 self._deadline.cancel()
             self._awaited = self._deadline = None
 
-        def _make_room(self) -> None:
+        def _make_room(self, staying: list[Guarded]) -> None:
             """There are too many: the oldest that has asked nothing yet goes, this one if all others have."""
-            idle = [c for c in self.connections if isinstance(c, Guarded) and c.conn.their_state in _INCOMPLETE]
+            idle = [c for c in staying if c.conn.their_state in _INCOMPLETE]
             min(idle, key=lambda c: c._opened, default=self).transport.abort()
 
     return Guarded
