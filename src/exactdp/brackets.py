@@ -15,6 +15,8 @@ from exactdp.balls import ball, precision
 from exactdp.doubles import EXP_SLACK, LOG_SLACK, TINY, Bools, Floats
 from exactdp.notebooks import repr_html
 
+_FAR = 1e-290  # a mantissa above this has all its digits
+
 
 @dataclass(frozen=True)
 class Bracket:
@@ -79,16 +81,16 @@ class Bracket:
 
     def within(self, other: Bracket) -> Bracket:
         """What both say, elementwise: the narrower of the two, its ends moved inward where the other one's are further in."""
-        own = self.width() <= other.width()
+        own = ~(self.width() > other.width())  # also where the other one's is NaN
         scale, lower, upper = (np.where(own, a, b) for a, b in zip(self.rows(), other.rows(), strict=True))
         wider = [np.where(own, b, a) for a, b in zip(self.rows(), other.rows(), strict=True)]
         slack = EXP_SLACK * (2 + np.abs(scale) + np.abs(wider[0]))
         with np.errstate(all="ignore"):
             factor = np.exp(wider[0] - scale)
             low, high = wider[1] * factor * (1 - slack), wider[2] * factor * (1 + slack)
-        usable = np.isfinite(factor) & (factor > 1e-290)  # what underflows says nothing
-        # the ends of one are kept where two roundings would cross
-        better = usable & (low > lower) & (low <= upper), usable & (high < upper) & (high >= lower)
+        # what underflows says nothing; the ends of one are kept where two roundings would cross
+        usable = [np.isfinite(end) & (factor > _FAR) & (end > _FAR) for end in (low, high)]
+        better = usable[0] & (low > lower) & (low <= upper), usable[1] & (high < upper) & (high >= lower)
         return Bracket(scale, np.where(better[0], low, lower), np.where(better[1], high, upper))
 
 

@@ -110,6 +110,13 @@ def test_overall_delta_around_the_end_of_doubles(log_wanted: int) -> None:
     assert logs[1] - logs[0] < 1e-4
 
 
+def test_the_screen_at_the_largest_epsilons() -> None:
+    """So deep that the Gaussian's logarithm and the bound's differ by more than any double's exponent."""
+    overall = ScreenedOverall(Pairs(Family(family("same").members[:2])))
+    logs = [overall._screen.point(Fraction(10**k)).delta.log_upper().max() for k in (7, 8, 9)]
+    assert -math.inf < logs[2] < logs[1] < logs[0] < -1e10
+
+
 def test_geometric_mean_of_far_peaks(both: tuple[Pairs, ScreenedOverall]) -> None:
     """Lemma 23: a pair's far peaks are at most the geometric mean of its members' with themselves."""
     pairs, _ = both

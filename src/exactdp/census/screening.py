@@ -152,6 +152,10 @@ class _SameSpread:
         result[0], result[3] = log_gaussian, log_density
         # delta is at most 1, and from R/2 on at most exp(-y^2 / (2 R)) (Lemma 1): that one where the other is out of range
         log_most = 0.0 if log_gaussian > -700 else -y * y / (2 * r) * (1 - 1e-12)
+        if (
+            log_most - log_gaussian > 700
+        ):  # so deep that the two logarithms are known to fewer digits than they differ in
+            result[0], log_gaussian = log_most, log_most
         most = math.expm1(log_most - log_gaussian) * (1 + 1e-9) + 1e-9
         result[1], result[2] = -1.0, most
         if abs(y) > _DEEPEST * root or self.is_hopeless:

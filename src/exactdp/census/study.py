@@ -26,7 +26,7 @@ from exactdp.errors import InvalidInputError
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, read_alpha, read_delta, read_epsilon, whole
 from exactdp.steady import steady
-from exactdp.widths import checked
+from exactdp.widths import checked, relative_widths, warn_if_wide
 
 _LOG = logging.getLogger(__name__)
 _REMEDY = "Ask the pair that matters by itself, release.pair(i, j), for narrower ones."
@@ -136,7 +136,9 @@ class Study:
                 return (-math.inf, -math.inf) if e > 0 else (0.0, 0.0)
             return self._overall.log_delta(e)
 
-        return each(epsilon, one, read_epsilon)
+        found = each(epsilon, one, read_epsilon)
+        warn_if_wide("delta", relative_widths(*(np.atleast_1d(end) for end in found)).ravel(), _REMEDY)
+        return found
 
     def epsilon(self, delta: Any) -> Any:
         """The least epsilon that the whole release satisfies at this delta, rounded up (scalar or array)."""

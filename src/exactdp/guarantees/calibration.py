@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from exactdp.accounting.composition import Composition
 from exactdp.doubles import EXP_SLACK
+from exactdp.engine.effort import Effort
 from exactdp.errors import AccuracyError, InvalidInputError
 from exactdp.guarantees.tightest_mu import GaussianDP, is_near_gaussian, is_too_small, tightest_mu
 from exactdp.mechanisms.discrete_gaussian import LARGEST_SIGMA2, DiscreteGaussian
@@ -115,8 +116,13 @@ class MeetsMu(Target):
         return True if is_near_gaussian(curve, self.mu) else None
 
 
-@lru_cache(maxsize=4)
 def _tightest(composition: Composition) -> GaussianDP:
+    return _tightest_within(composition, composition.effort)
+
+
+@lru_cache(maxsize=4)
+def _tightest_within(composition: Composition, _: Effort) -> GaussianDP:
+    """Remembered for each work limit: compositions are equal whatever theirs is."""
     return tightest_mu(composition)
 
 
