@@ -57,6 +57,14 @@ def _package() -> Traversable | Path:
     return files("exactdp")
 
 
+def _state() -> list[tuple[str, int, int]]:
+    """Name, size and time of every source file, as far as they are files: what a change of one changes."""
+    here = Path(__file__).parent
+    found = [(path, path.stat()) for path in here.rglob("*") if path.suffix in _SOURCE] if here.is_dir() else []
+    return sorted((str(path), stat.st_size, stat.st_mtime_ns) for path, stat in found)
+
+
+_state_at_first = _state()
 __version__ = f"{BASE}+src{source_digest(_package())[:12]}"
 
 
@@ -76,13 +84,19 @@ def distribution_version() -> str:
 
 
 def computed_with() -> dict[str, str]:
-    """The versions that decide the numbers: those of this package and of the libraries that it computes with."""
+    """The versions that decide the numbers: those of this package and of the libraries that it computes with.
+
+    Modules are loaded when they are first used. If files were changed since this one was loaded, what runs may be of both
+    trees: the version then names both, so that it is nobody else's.
+    """
     import flint
     import numpy
     import scipy
 
     return {
-        "exactdp": __version__,
+        "exactdp": __version__
+        if _state() == _state_at_first
+        else f"{__version__}.then{source_digest(_package())[:12]}",
         "python-flint": flint.__version__,
         "flint": flint.__FLINT_VERSION__,
         "numpy": numpy.__version__,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import stat
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from exactdp.apps import cli
 
@@ -187,3 +189,16 @@ def test_what_the_system_refuses_is_a_sentence(
     told = capsys.readouterr().err
     assert is_a_sentence(told)
     assert said in told
+
+
+def test_what_nobody_foresaw_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sentence with the place, without the text of the error, which may hold a count."""
+
+    def fails(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("51234 persons")
+
+    monkeypatch.setattr("exactdp.apps.cli.certificates.certify", fails)
+    done = CliRunner().invoke(cli.app, ["certify", "-m", "1", "--epsilon", "1"])
+    assert done.exit_code == 70
+    assert re.fullmatch(r"exactdp: This is a defect of exactdp \(ZeroDivisionError in fails, .*\n", done.stderr)
+    assert "51234" not in done.output

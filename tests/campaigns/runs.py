@@ -9,9 +9,8 @@ import time
 from functools import cache
 from pathlib import Path
 
-from long_runs import all_end, descendants, exactdp, started
-
 from campaigns.tally import Tally
+from long_runs import all_end, descendants, exactdp, started
 
 _TABLES = ["pairs.csv", "overall.csv"]
 _SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT]

@@ -88,3 +88,25 @@ def test_a_release_is_built_under_its_own_number_only(monkeypatch: pytest.Monkey
 def test_the_version_is_one_that_packages_may_have() -> None:
     assert exactdp.__version__ == f"{version.BASE}+src{version.source_digest(PACKAGE)[:12]}"
     assert set(version.computed_with()) == {"exactdp", "python-flint", "flint", "numpy", "scipy"}
+
+
+def test_a_tree_that_changed_while_it_was_used_is_nobody_elses(tmp_path: Path) -> None:
+    """Modules are loaded when first used, so what runs may be newer than the digest."""
+    shutil.copytree(PACKAGE, tmp_path / "exactdp", ignore=shutil.ignore_patterns("__pycache__"))
+    script = (
+        "from exactdp import version\n"
+        "from pathlib import Path\n"
+        "before = version.computed_with()['exactdp']\n"
+        "path = Path(version.__file__).parent / 'accounting' / 'planner.py'\n"
+        "path.write_text(path.read_text() + '# changed\\n')\n"
+        "after = version.computed_with()['exactdp']\n"
+        "print(before == version.__version__, after == version.__version__, after.startswith(before + '.then'))\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.split() == ["True", "False", "True"]

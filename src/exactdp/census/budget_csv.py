@@ -27,13 +27,13 @@ def csv_draft(text: str) -> Draft:
         _read_remark(_remark(lines[start]) or "#", start + 1, settings, bypassed)
         start += 1
     rows = _rows(lines, start)
-    header = next(rows, (0, [""]))[1]
+    line, header = next(rows, (start, [""]))
     while len(header) > 1 and not header[-1]:
         header.pop()
     if header[0].lower() != "level":
         raise InvalidInputError(
             "The first line of a CSV budget must be a header such as level,sex,age or level,query,rho. "
-            f"Found {shown(','.join(header)) or 'nothing'}."
+            f"Found {f'another line {line}' if any(header) else 'nothing'}."  # not what it says: it may be a table of counts
         )
     if len(header) == 1:
         raise InvalidInputError("The header must name at least one query after level. Found none; add one.")
@@ -89,7 +89,7 @@ def _read_remark(line: str, number: int, settings: dict[str, object], bypassed: 
     elif not colon or key not in SETTINGS or rest:
         raise InvalidInputError(
             f"A line that starts with # must say one of {', '.join(SETTINGS)} or bypassed and a number, then a colon. "
-            f"Found {shown(line)} in line {number}; start a remark with ##."
+            f"Found something else in line {number}; start a remark with ##."
         )
     elif key in settings:
         raise InvalidInputError(f"A setting must be given once. Found {key} again in line {number}.")
@@ -118,9 +118,7 @@ def _even(rows: Iterator[tuple[int, list[str]]], width: int) -> Iterator[list[st
     """The rows below the header, each cut to its width; empty cells beyond it are dropped."""
     for number, row in rows:
         if row[0].startswith("#"):
-            raise InvalidInputError(
-                f"Settings must stand above the header. Found {shown(row[0])} in line {number}; move it up."
-            )
+            raise InvalidInputError(f"Settings must stand above the header. Found one in line {number}; move it up.")
         if len(row) < width or any(row[width:]):
             raise InvalidInputError(
                 f"Line {number} must have {width} columns, as the header has. Found {len(row)}; "

@@ -13,7 +13,7 @@ from contextlib import suppress
 from fractions import Fraction
 from importlib import metadata
 
-from exactdp.errors import InvalidInputError, MissingExtraError
+from exactdp.errors import ExactDPError, InvalidInputError, MissingExtraError
 from exactdp.numbers import Number, positive, rational, shown
 from exactdp.steady import steady
 
@@ -80,6 +80,10 @@ def opendp_noise(counts: Sequence[int], scale: float) -> list[int]:
         from opendp import domains, measurements, metrics, mod
     except ImportError:
         raise MissingExtraError("Noise from OpenDP", "opendp") from None
+    except Exception as error:  # its library is loaded here, and where that fails it raises an Exception of no kind
+        raise ExactDPError(
+            "OpenDP's library cannot be loaded. Raise the limit of memory (ulimit -v), or install it again."
+        ) from error
     mod.enable_features("contrib")
     domain = domains.vector_domain(domains.atom_domain(T="i64"))
     mechanism = measurements.make_gaussian(domain, metrics.l2_distance(T="f64"), scale=scale)

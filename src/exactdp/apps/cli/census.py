@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from exactdp.apps.cli import shell
 from exactdp.census.grids import ALPHAS, DELTAS, Grids, stated_epsilons
 from exactdp.census.journal import Journal
+from exactdp.census.pair_results import Interval
 from exactdp.census.study import Study, run_study
 from exactdp.census.summary import EpsilonRow, Summary, summarize
 from exactdp.census.tables import decimal_text, plain, write_study
@@ -107,8 +109,16 @@ def _show(study: Study, summary: Summary) -> None:
     ]
     title = f"Noise variance that each level on its own could save at delta = {decimal_text(summary.levels[0].delta)}"
     shell.show_table(title, ["level", "rho", "against zCDP simple", "against zCDP optimal"], rows)
-    worst = max(float(r.epsilon[1]) / float(r.proxy[0]) - 1 for r in summary.epsilons)
+    worst = max(_understated(r.proxy, r.epsilon) for r in summary.epsilons)
     print(f"The full path with itself understates the overall epsilon by at most {worst:.1e} (relative).")
+
+
+def _understated(proxy: Interval, overall: Interval) -> float:
+    """How much larger the overall epsilon can be than that of one pair, relative to the latter's size."""
+    low, high = map(float, proxy)
+    if low <= 0 <= high:
+        return math.inf
+    return math.nextafter((float(overall[1]) - low) / min(abs(low), abs(high)), math.inf)
 
 
 def _epsilon_row(row: EpsilonRow) -> list[str]:
@@ -130,7 +140,7 @@ def _show_proxy(study: Study, as_json: bool) -> None:
     base = study.release.full_path
     own = study.result((base, base)).epsilon
     rows = [
-        (delta, pair, overall, float(overall[1]) / float(pair[0]) - 1)
+        (delta, pair, overall, _understated(pair, overall))
         for delta, pair, overall in zip(study.grids.deltas, own, study.largest("epsilon"), strict=True)
     ]
     if as_json:

@@ -70,10 +70,7 @@ def _read_budget(budget: str, counts: Path) -> Release:
         return shell.read_design(budget)
     if Path(budget).suffix.lower() != ".csv":
         return shell.read_design(budget)
-    raise InvalidInputError(
-        f"BUDGET must be a budget file and comes after COUNTS. Found {budget}, which is none; "
-        "exactdp account says what is wrong with it."
-    )
+    raise InvalidInputError(f"BUDGET must be a budget file and comes after COUNTS. Found {budget}, which is none.")
 
 
 def _tell_release(noisy: NoisyTable, paths: Sequence[Path], as_json: bool) -> None:

@@ -12,6 +12,7 @@ import json
 import logging
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
@@ -36,6 +37,8 @@ from exactdp.errors import ExactDPError, InvalidInputError
 from exactdp.numbers import one_line, whole
 
 FAILED = 1  # a verdict; nothing else may end with it
+DEFECT = 70  # sysexits.h: an internal error
+_LOG = logging.getLogger(__name__)
 
 _USAGE_ERROR: Any = typer.BadParameter.__base__  # of click or, in later versions, of the copy of it in typer
 _REMEDIES = {
@@ -88,8 +91,19 @@ def _exit_code(run: Callable[[], Any]) -> int:
         return _refuse("The memory is not enough. Ask for less at once, or raise the limit (ulimit -v).")
     except RuntimeError as error:
         if "start new thread" not in str(error):  # Python has no type of its own for it
-            raise
+            return _defect(error)
         return _refuse("No thread can be started. Raise the limits of memory or processes (ulimit -v, ulimit -u).")
+    except Exception as error:
+        return _defect(error)
+
+
+def _defect(error: Exception) -> int:
+    """What nobody foresaw is not a verdict either. The text of the error may hold what is confidential; its place does not."""
+    _LOG.debug("The defect.", exc_info=error)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{type(error).__name__} in {frame.name}, {Path(frame.filename).name} line {frame.lineno}"
+    _refuse(f"This is a defect of exactdp ({place}). Report it, please; exactdp -v shows more.")
+    return DEFECT
 
 
 def _trouble(error: OSError) -> str:
