@@ -12,6 +12,8 @@ CANNOT = {
     "linux": sys.platform != "linux" and "the memory of a process is known and limited on Linux only",
 }
 
+collect_ignore_glob = ["conftest.py", "*/conftest.py"]  # they have no doctests, and two modules of one name
+
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker, reason in CANNOT.items():
