@@ -23,7 +23,7 @@ types: setup
 	$(BIN)/mypy
 
 test: lint types
-	$(BIN)/pytest -n auto -rs -m 'not soak'
+	$(BIN)/pytest -n auto --dist worksteal -rs -m 'not soak'
 
 # the oldest dependencies that pyproject.toml allows, in an environment of their own; EXTRAS="plots studio" tries these
 minimums:

@@ -184,7 +184,7 @@ def test_interrupted_and_resumed(budget: Path, tmp_path: Path) -> None:
         str(budget),
         "--certified",
         "--digits",
-        "30",
+        "8",
         "--delta",
         "1e-6",
         "--no-figures",

@@ -242,6 +242,7 @@ def test_the_envelope_of_much_budget_is_narrow(count: int, rho: str, alpha: str)
     assert low <= least
 
 
+@pytest.mark.filterwarnings("ignore::exactdp.AccuracyWarning")  # so deep, it is wider
 def test_the_envelope_below_the_double_range() -> None:
     """beta = 4e-350 has a positive upper bound, and alpha below the normal range does not invert the bounds."""
     low, high = _many(400, "1").beta_bounds("0.5")

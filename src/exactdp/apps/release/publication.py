@@ -24,6 +24,7 @@ from types import TracebackType
 from exactdp.errors import InvalidInputError
 from exactdp.files import Identity, check_target, create, is_still, parts_of
 from exactdp.numbers import shown
+from exactdp.steady import steady
 
 _CLAIM = """exactdp release has claimed {name} and has not finished.
 If no such command is at work any more it was stopped: call it again, and it says what it finds here and what to do.
@@ -87,6 +88,7 @@ class Publication:
                     path.unlink()
 
 
+@steady
 def output_paths(output: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
     """The table, its certificate and its statement: noisy.csv, noisy.certificate.json, noisy.noise.json."""
     table = Path(output)
@@ -100,6 +102,7 @@ def claim_path(table: Path) -> Path:
     return table.with_suffix(".unfinished")
 
 
+@steady
 def check_outputs(output: str | os.PathLike[str], *inputs: str | os.PathLike[str]) -> None:
     """Refuse outputs that are there already, above all the inputs themselves, also through links."""
     paths = output_paths(output)
