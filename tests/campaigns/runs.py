@@ -12,7 +12,7 @@ from pathlib import Path
 from campaigns.tally import Tally
 from long_runs import all_end, descendants, exactdp, started
 
-_TABLES = ["pairs.csv", "overall.csv"]
+_TABLES = ["dhc-persons-us/pairs.csv", "dhc-persons-us/overall.csv"]
 _SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
 
 
