@@ -42,6 +42,7 @@ faults: setup
 
 soak: setup
 	$(BIN)/pytest -m soak -s
+	$(BIN)/pytest -n auto --dist worksteal -m hypothesis --hypothesis-profile fresh
 
 bench: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,bench]'

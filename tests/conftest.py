@@ -1,4 +1,7 @@
-"""What a system cannot do is skipped here, by marker, with a reason."""
+"""What a system cannot do is skipped here, by marker, with a reason; and which random examples hypothesis draws.
+
+A change is judged by the same examples every time; `make soak` draws fresh ones.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,11 @@ import os
 import sys
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("fresh", deadline=None)
+settings.load_profile("same")
 
 CANNOT = {
     "posix": os.name != "posix" and "this system has no signals, links or processes as Unix has",

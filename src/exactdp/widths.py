@@ -47,6 +47,11 @@ def epsilon_widths(bounds: Bounds) -> Floats:
     return result
 
 
+def epsilon_is_wide(lower: float, upper: float) -> bool:
+    """Whether bounds of one epsilon are further apart than WIDE."""
+    return not epsilon_widths(Bounds(lower, upper))[0] <= WIDE
+
+
 def warn_if_wide(what: str, widths: Iterable[float], remedy: str = _REMEDY) -> None:
     """One plain statement where an answer has bounds further apart than WIDE, relative to its size; NaN counts as wide."""
     wide = [width for width in widths if not width <= WIDE]

@@ -24,6 +24,7 @@ from exactdp import (
     Gaussian,
     RandomizedResponse,
 )
+from exactdp.widths import WIDE
 
 
 def _gaussian_delta(mu2: Fraction, e: Fraction) -> mpmath.mpf:
@@ -166,3 +167,20 @@ def test_designs_with_noise_given_as_doubles_are_narrow() -> None:
         assert on_grid(counts, e) == pytest.approx(log_delta, abs=2e-6)
         log_scale, value, error = sampled(counts, e, size=40_000)
         assert abs(math.exp(log_delta - log_scale) - value) <= 6 * error
+
+
+@pytest.mark.parametrize("epsilon", ["5e-6", "3e-4", "-2e-4", "0.01", "3"])
+def test_epsilon_on_a_plateau_of_delta(epsilon: str) -> None:
+    """Noise of variance 1/10 at shift 2: near 0 a step of 1e-6 in epsilon moves delta by 3e-15, less than float64 can prove."""
+    sigma2, shift, e = Fraction(1, 10), 2, Fraction(epsilon)
+    with mpmath.workdps(80):
+        mass = {k: mpmath.exp(-number(k * k / (2 * sigma2))) for k in range(-60, 61)}
+        total = mpmath.fsum(mass.values())
+        loses = [k for k in mass if (shift * shift - 2 * k * shift) / (2 * sigma2) > e and k - shift in mass]
+        p = mpmath.fsum(mass[k] for k in loses) / total
+        q = mpmath.fsum(mass[k - shift] for k in loses) / total
+        delta = Fraction(str(mpmath.nstr(p - mpmath.exp(number(e)) * q, 50)))
+        exact = mpmath.log((p - number(delta)) / q)
+        low, high = Composition([DiscreteGaussian(sigma2, shift)]).epsilon_bounds(delta)
+        assert mpmath.mpf(low) <= exact <= mpmath.mpf(high)
+        assert high - low <= WIDE * (abs(exact) + 1e-3)

@@ -25,7 +25,7 @@ from exactdp.engine.lattice.tilts import rung
 from exactdp.engine.payoff import Payoff, delta_threshold
 from strategies import compositions, epsilons, rationals
 
-LAWS = settings(max_examples=60, deadline=None)
+LAWS = settings(max_examples=60)
 
 
 @LAWS

@@ -5,7 +5,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import exactdp
@@ -74,7 +74,6 @@ names = st.one_of(awkward, awkward, awkward, st.text(st.characters(codec="utf-8"
 budgets = st.fractions(Fraction(1, 10**6), Fraction(50), max_denominator=10**9)
 
 
-@settings(deadline=None)
 @given(st.dictionaries(names, st.dictionaries(names, budgets, min_size=1, max_size=3), min_size=1, max_size=4), names)
 def test_what_is_written_is_read_again(table: dict[str, dict[str, Fraction]], title: str) -> None:
     release = census.Release("design", title, "", table, {3: tuple(table)[1:], 1: ()})
@@ -340,7 +339,6 @@ noise = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(st.sampled_from(HEADS), noise, st.sampled_from(["design.toml", "design.csv"]))
 def test_noise_gives_a_release_or_a_sentence(head: bytes, tail: bytes, file_name: str) -> None:
     try:

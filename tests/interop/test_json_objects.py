@@ -103,7 +103,7 @@ any_fraction = st.fractions() | st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.one_of(any_float, any_decimal), st.lists(any_float), st.integers(1, 3))
 def test_any_bounds_come_back(number: float | Decimal, values: list[float], width: int) -> None:
     grid = np.array(values * width, dtype=float).reshape(width, len(values))
@@ -111,7 +111,7 @@ def test_any_bounds_come_back(number: float | Decimal, values: list[float], widt
         assert same(from_json(to_json(bounds)), bounds)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(any_fraction, any_float, st.text(), st.integers(-(10**60), 10**60))
 def test_any_result_comes_back(exact: Fraction, number: float, text: str, count: int) -> None:
     opinion = Opinion(text, number, -number, number)
@@ -124,7 +124,7 @@ def test_any_result_comes_back(exact: Fraction, number: float, text: str, count:
         assert same(from_json(to_json(x)), x)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(compositions(), st.integers(1, 10**20))
 def test_any_composition_comes_back(composition: Composition, work: int) -> None:
     limited = composition.within(max_nodes=work)

@@ -389,7 +389,7 @@ def test_outcomes_with_almost_equal_ratios_keep_their_step() -> None:
         assert _middle(unit.rad()) < mpmath.mpf(10) ** -120
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=7))
 def test_the_two_directions_of_any_table(weights: list[tuple[int, int]]) -> None:
     """E_P[e^{zL}; L finite] = E_Q[e^{(-1-z)L'}; L' finite] with L' the reversed loss."""

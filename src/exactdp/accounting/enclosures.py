@@ -29,6 +29,7 @@ from exactdp.engine.lattice.tilts import delta_payoff
 from exactdp.engine.payoff import Payoff, Threshold, delta_threshold, tail_threshold
 from exactdp.errors import AccuracyError
 from exactdp.numbers import log_rational
+from exactdp.widths import epsilon_is_wide
 
 _SMALLEST_NORMAL = 2.0**-1022
 
@@ -41,9 +42,9 @@ def delta_decimals(contours: Contours, epsilon: Fraction | float, digits: int) -
     return decimals(_raised(lambda working: _delta_ball(contours, epsilon, working), digits), digits)
 
 
-def _delta_ball(contours: Contours, epsilon: Fraction, digits: int) -> arb:
+def _delta_ball(contours: Contours, epsilon: Fraction, digits: int, node_limit: int = BALL_NODE_LIMIT) -> arb:
     return delta_from_sums(
-        contours.lattice, epsilon, lambda payoff, at: contours.enclose(payoff, at, digits).value, digits
+        contours.lattice, epsilon, lambda payoff, at: contours.enclose(payoff, at, digits, node_limit).value, digits
     )
 
 
@@ -57,6 +58,23 @@ def delta_from_sums(
         return mirrored_ball(direct if payoff is Payoff.DELTA else 1 - direct, epsilon)
 
 
+def epsilon_floats(contours: Contours, delta: Fraction) -> tuple[float, float]:
+    """epsilon(delta) between two doubles for 0 < delta < 1: float64, and balls where float64 alone would be too wide.
+
+    It is where delta hardly depends on epsilon: then many epsilons have the same delta to within the rounding of doubles.
+    """
+    found = epsilon_bracket(contours, delta)
+    if not epsilon_is_wide(*found):
+        return found
+    proved = if_affordable(
+        contours.lattice, lambda limit: _epsilon_near(contours, delta, found, RESORT_DIGITS, node_limit=limit)
+    )
+    if proved is None:
+        return found
+    low, high = (float(end) for end in proved)
+    return max(found[0], math.nextafter(low, -math.inf)), min(found[1], math.nextafter(high, math.inf))
+
+
 def epsilon_decimals(contours: Contours, delta: Fraction, digits: int) -> tuple[Decimal, Decimal]:
     """epsilon(delta) between two decimals less than 10^-digits apart in relative terms.
 
@@ -65,14 +83,25 @@ def epsilon_decimals(contours: Contours, delta: Fraction, digits: int) -> tuple[
     if delta == 0 or delta >= 1:
         exact = Decimal("Infinity" if delta == 0 else "-Infinity")
         return exact, exact
-    low, high = epsilon_bracket(contours, delta)
-    estimate = Fraction(low) + (Fraction(high) - Fraction(low)) / 2
+    return _epsilon_near(contours, delta, epsilon_bracket(contours, delta), digits)
+
+
+def _epsilon_near(
+    contours: Contours,
+    delta: Fraction,
+    around: tuple[float, float],
+    digits: int,
+    node_limit: int = BALL_NODE_LIMIT,
+) -> tuple[Decimal, Decimal]:
+    """`epsilon_decimals`, found from two doubles around it."""
+    low, high = map(Fraction, around)
+    estimate = (low + high) / 2
     context = Context(prec=digits + SPARE)
     working = digits + 2 * SPARE
     if estimate:  # near epsilon = 0 the digits of delta that matter start later
         working += max(0, -math.floor(log_rational(abs(estimate)) / math.log(10)))
     for _ in range(ATTEMPTS):
-        moved = _newton_step(contours, delta, estimate, working)
+        moved = _newton_step(contours, delta, estimate, working, node_limit)
         done = abs(moved - estimate) <= abs(moved) * Fraction(1, 10 ** (digits + 3))
         estimate = moved
         if done:
@@ -81,8 +110,8 @@ def epsilon_decimals(contours: Contours, delta: Fraction, digits: int) -> tuple[
     for _ in range(ATTEMPTS):
         lower = _to_decimal(estimate - step, context, ROUND_FLOOR)
         upper = _to_decimal(estimate + step, context, ROUND_CEILING)
-        below = _delta_ball(contours, Fraction(lower), working)
-        above = _delta_ball(contours, Fraction(upper), working)
+        below = _delta_ball(contours, Fraction(lower), working, node_limit)
+        above = _delta_ball(contours, Fraction(upper), working, node_limit)
         with precision(bits_of(working)):
             if below >= ball(delta) and above <= ball(delta):
                 return lower, upper
@@ -93,11 +122,11 @@ def epsilon_decimals(contours: Contours, delta: Fraction, digits: int) -> tuple[
     raise AccuracyError(f"{digits} digits of epsilon were not reached. Ask for fewer digits.")
 
 
-def _newton_step(contours: Contours, delta: Fraction, epsilon: Fraction, digits: int) -> Fraction:
+def _newton_step(contours: Contours, delta: Fraction, epsilon: Fraction, digits: int, node_limit: int) -> Fraction:
     """One step of Newton's method on delta(epsilon) = delta. Heuristic: the ends are proved afterwards."""
     size = abs(epsilon)
     payoff = delta_payoff(contours.lattice, size)
-    found = contours.enclose(payoff, delta_threshold(contours.lattice, size), digits)
+    found = contours.enclose(payoff, delta_threshold(contours.lattice, size), digits, node_limit)
     with precision(bits_of(digits)):
         value = found.value if payoff is Payoff.DELTA else 1 - found.value
         slope = found.slope if epsilon >= 0 else ball(epsilon).exp() * (1 - value - found.slope)

@@ -14,8 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from exactdp.accounting.directions import BothDirections
-from exactdp.accounting.enclosures import beta_floats
-from exactdp.accounting.epsilon_search import epsilon_bracket
+from exactdp.accounting.enclosures import beta_floats, epsilon_floats
 from exactdp.accounting.explanation import Explanation, explain_on_lattice
 from exactdp.accounting.privacy_profile import profile
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
@@ -29,7 +28,7 @@ from exactdp.engine.sieve.phases import LARGEST_NODES
 from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.mechanism import Mechanism
-from exactdp.widths import WIDE
+from exactdp.widths import WIDE, epsilon_is_wide
 
 LARGEST_STRIDE = 2_000_000
 """Windows that the sieve would have to walk for one contour; beyond it other methods are faster."""
@@ -57,7 +56,7 @@ def _narrowed_point(found: Point, ask: Callable[[list[Fraction]], Point], epsilo
 
 def _narrowed_epsilon(found: _Ends, ask: Callable[[Fraction], _Ends], delta: Fraction) -> _Ends:
     """The same for epsilon."""
-    return found if found[1] - found[0] <= WIDE * (1 + abs(found[1])) else _both(found, ask(delta))
+    return _both(found, ask(delta)) if epsilon_is_wide(*found) else found
 
 
 def _narrowed_beta(found: _Ends, ask: Callable[[Fraction], _Ends], alpha: Fraction) -> _Ends:
@@ -109,7 +108,7 @@ class OnLattice(BothDirections):
 
     def epsilon_bracket(self, delta: Fraction) -> tuple[float, float]:
         """Bounds of epsilon(delta)."""
-        return self._or_else(epsilon_bracket, super().epsilon_bracket, delta, _narrowed_epsilon)
+        return self._or_else(epsilon_floats, super().epsilon_bracket, delta, _narrowed_epsilon)
 
     def beta_bracket(self, alpha: Fraction) -> tuple[float, float]:
         """Bounds of beta(alpha)."""
