@@ -9,14 +9,14 @@ alone, which takes much longer. Needs Chromium and exactdp[test].
 
 from __future__ import annotations
 
-import re
-import shutil
 import statistics
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+import in_browser
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -24,33 +24,9 @@ if TYPE_CHECKING:
 EDITS = 100
 OVERALLS = 5
 WARM_UP = 5
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 MEASURES = "(name) => performance.getEntriesByName(name).map((measure) => measure.duration)"
 ANSWERS = """() => performance.getEntriesByType("resource").filter((entry) => entry.name.endsWith("/api/v1/pair"))
   .map((entry) => entry.responseEnd - entry.requestStart)"""
-
-
-@contextmanager
-def studio() -> Iterator[str]:
-    """A studio on a free port; gives its address."""
-    command = [
-        sys.executable,
-        "-c",
-        "from exactdp.apps.cli import main; main()",
-        "studio",
-        "--port",
-        "0",
-        "--no-browser",
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        found = re.search(r"http://\S+:\d+/", server.stdout.readline())
-        try:
-            if found is None:
-                sys.exit("The studio did not start; call exactdp studio to see why.")
-            yield found[0]
-        finally:
-            server.terminate()
 
 
 def wait_for(page: Page, name: str, count: int) -> list[float]:
@@ -115,23 +91,16 @@ def row(name: str, values: list[float]) -> str:
 
 def main() -> None:
     """Print the table."""
-    from playwright.sync_api import sync_playwright
-
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if program is None:
-        sys.exit("Chromium was not found; install it (Debian: apt-get install chromium).")
     numbers = [int(text) for text in sys.argv[1:] if text.isdecimal()]
     count = numbers[0] if numbers else EDITS
-    with studio() as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+    with in_browser.studio() as served, in_browser.browser() as browser:
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.add_init_script("localStorage.setItem('exactdp-studio/automatic', 'no')")
-        page.goto(address)
+        page.goto(served.address)
         wait_for(page, "edit to paint", 2)
         whole = overalls(page, OVERALLS)
         one_level = edited(page) if "--edited" in sys.argv else None
         painted, answered = edits(page, count + WARM_UP)
-        browser.close()
     print(f"{'milliseconds':34} {'runs':>5} {'median':>9} {'95%':>9} {'largest':>9}")
     print(row("edit of (13, 13) to paint", painted))
     print(row("  of which waiting for the server", answered))

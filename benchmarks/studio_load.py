@@ -17,18 +17,20 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
-import re
-import signal
 import statistics
-import subprocess
 import sys
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+import in_browser
 
 MIX = {
     "pair": 50,
@@ -226,22 +228,11 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--plans", type=int, default=0)
     chosen = parser.parse_args()
-    run = "from exactdp.apps.cli import main; main()"
-    command = [sys.executable, "-c", run, "studio", "--port", "0", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            line = server.stdout.readline() if server.stdout else ""
-            address = re.search(r"http://[^ ]+", line)
-            if address is None:
-                print("The studio did not start.", file=sys.stderr)
-                return 1
-            if chosen.plans:
-                asyncio.run(_beside_plans(address[0], chosen.plans, chosen.seconds))
-                return 0
-            tally = asyncio.run(_load(address[0], psutil.Process(server.pid), chosen.clients, chosen.seconds))
-        finally:
-            server.send_signal(signal.SIGINT)
-            server.wait(30)
+    with in_browser.studio() as served:
+        if chosen.plans:
+            asyncio.run(_beside_plans(served.address, chosen.plans, chosen.seconds))
+            return 0
+        tally = asyncio.run(_load(served.address, psutil.Process(served.pid), chosen.clients, chosen.seconds))
     return 0 if _report(tally, chosen.seconds) else 1
 
 

@@ -6,8 +6,6 @@ it into SUBJECTS. Chromium is taken from the environment variable CHROMIUM, or f
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,18 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
 from studio_screenshots import studio
 
+import in_browser
+
 IMAGES = Path(__file__).parent / "images"
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 SIZES = {"desktop": (1440, 900), "laptop": (1280, 720), "phone": (390, 844)}
 
 
@@ -62,7 +55,9 @@ def report(camera: Camera) -> list[Path]:
     """The report on the DHC persons file, as `exactdp report` writes it."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "report.html"
-        subprocess.run([sys.executable, "-c", "from exactdp.apps.cli import main; main()", "report", "-o", file], check=True)
+        subprocess.run(
+            [sys.executable, "-c", "from exactdp.apps.cli import main; main()", "report", "-o", file], check=True
+        )
         address = file.as_uri()
         return [
             camera.shoot(address, "report-light"),
@@ -77,31 +72,17 @@ def report(camera: Camera) -> list[Path]:
 SUBJECTS: dict[str, Callable[[Camera], list[Path]]] = {"report": report, "studio": studio}
 
 
-def chromium() -> str | None:
-    """Where Chromium is, if it is installed."""
-    named = os.environ.get("CHROMIUM")
-    return named or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
 def main(names: list[str]) -> int:
     """Take the pictures of the subjects named, or of all."""
     unknown = [name for name in names if name not in SUBJECTS]
-    program = chromium()
-    if unknown or program is None:
-        what = (
-            f"No subject is called {unknown[0]}." if unknown else "Chromium was not found; install it or set CHROMIUM."
-        )
-        print(f"{what} Subjects are {', '.join(SUBJECTS)}.", file=sys.stderr)
+    if unknown:
+        print(f"No subject is called {unknown[0]}. Subjects are {', '.join(SUBJECTS)}.", file=sys.stderr)
         return 2
-    from playwright.sync_api import sync_playwright
-
     IMAGES.mkdir(exist_ok=True)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+    with in_browser.browser() as browser:
         for name in names or SUBJECTS:
             for path in SUBJECTS[name](Camera(browser)):
                 print(path.name)
-        browser.close()
     return 0
 
 

@@ -5,32 +5,19 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+import in_browser
+
 IMAGES = Path(__file__).parent / "images"
 CELL = "hispanic * sex, County"
 PATIENCE = 60_000
-
-
-@contextmanager
-def running() -> Iterator[str]:
-    """A studio on a free port; gives its address."""
-    command = [sys.executable, "-c", "from exactdp.apps.cli import main; main()", "studio", "--port", "0", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        found = re.search(r"http://\S+:\d+/", server.stdout.readline())
-        try:
-            if found is None:
-                raise RuntimeError("The studio did not start; call exactdp studio to see why.")
-            yield found[0]
-        finally:
-            server.terminate()
 
 
 @contextmanager
@@ -112,9 +99,9 @@ SHOTS: list[tuple[str, tuple[int, int], str, Callable[[Any], None] | None]] = [
 def studio(camera: Any) -> list[Path]:
     """All pictures, taken with the camera's browser."""
     paths = []
-    with running() as address:
+    with in_browser.studio() as served:
         for name, size, scheme, act in SHOTS:
-            with opened(camera.browser, address, size, scheme) as page:
+            with opened(camera.browser, served.address, size, scheme) as page:
                 if act is not None:
                     act(page)
                 paths.append(shot(page, name))

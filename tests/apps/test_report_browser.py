@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import pytest
 from report_pages import DESIGN, studied
 from typer.testing import CliRunner
 
+import in_browser
 from exactdp.apps import cli, report
 
 
@@ -21,23 +20,13 @@ def page() -> str:
     return report.build(*studied(DESIGN, "survey.toml", ["1e-6", "1e-10"], ["0.05", "0.5"]))
 
 
-def chromium() -> str | None:
-    named = os.environ.get("CHROMIUM")
-    return named or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
-    program = chromium()
-    if program is None:
-        pytest.skip("Chromium was not found: install Debian's package chromium, or set CHROMIUM to its path")
-    with sync_api.sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-        flags += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-        found = playwright.chromium.launch(executable_path=program, args=flags)
+    pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+    if in_browser.chromium() is None:
+        pytest.skip(in_browser.HOW_TO_INSTALL)
+    with in_browser.browser() as found:
         yield found
-        found.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import json
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -148,36 +148,33 @@ def set_to(value: Any) -> Callable[[Any, Any], None]:
 OTHER_TYPES = (7, -1.5, True, None, [], {}, "x", ["1", 2], "1\n", "01", "")
 
 
-@pytest.mark.parametrize("certificate", CERTIFICATES, ids=lambda c: c.given)
-def test_certificates_out_of_form_are_refused_by_both(certificate: Certificate) -> None:
-    record = json.loads(certificate.to_json())
-    for path in places(record):
+def check_refusals(kind: str, record: Any, paths: Iterable[tuple[Any, ...]], read: Callable[[str], Any]) -> None:
+    """No member can be left out or added, and what the schema refuses the reader refuses."""
+    for path in paths:
         for change in (remove, add):
             changed = altered(record, path, change)
             if changed != record and isinstance(path[-1], str):
-                assert not satisfies("certificate", changed), path
-                assert not accepted(Certificate.from_json, json.dumps(changed)), path
-        for value in OTHER_TYPES:
+                assert not satisfies(kind, changed), path
+                assert not accepted(read, json.dumps(changed)), path
+        for changed in (altered(record, path, set_to(value)) for value in OTHER_TYPES):
+            if not satisfies(kind, changed):
+                assert not accepted(read, json.dumps(changed)), (path, changed)
+
+
+@pytest.mark.parametrize("certificate", CERTIFICATES, ids=lambda c: c.given)
+def test_certificates_out_of_form_are_refused_by_both(certificate: Certificate) -> None:
+    record = json.loads(certificate.to_json())
+    check_refusals("certificate", record, places(record), Certificate.from_json)
+    for path in places(record):
+        for value in (7, -1.5, True, None, {}):
             changed = altered(record, path, set_to(value))
-            if not satisfies("certificate", changed):
-                assert not accepted(Certificate.from_json, json.dumps(changed)), (path, value)
-            elif not isinstance(value, (str, list)) and changed != record:
-                assert path in {("digits",)}, f"{value} passes for {path}"
+            assert changed == record or path == ("digits",) or not satisfies("certificate", changed), (path, value)
 
 
 @pytest.mark.parametrize("name", [name for name in OBJECTS if name not in ("certificate", "release", "study")])
 def test_objects_out_of_form_are_refused_by_both(name: str) -> None:
     record = json.loads(exactdp.to_json(OBJECTS[name]))
-    for path in list(places(record))[:60]:
-        for change in (remove, add):
-            changed = altered(record, path, change)
-            if changed != record and isinstance(path[-1], str):
-                assert not satisfies("object", changed), path
-                assert not accepted(exactdp.from_json, json.dumps(changed)), path
-        for value in OTHER_TYPES:
-            changed = altered(record, path, set_to(value))
-            if not satisfies("object", changed):
-                assert not accepted(exactdp.from_json, json.dumps(changed)), (path, value)
+    check_refusals("object", record, list(places(record))[:60], exactdp.from_json)
 
 
 TOML_NUMBERS = st.sampled_from(['"1/3"', "0.5", "7", '" 1e-3 "', '"-1"', '"x"', "0", "-2", "true", "[]", '""', '"1/"'])

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
+import in_browser
 from exactdp.apps.studio.limits import WorkLimits
 from studio_server import Studio
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
     from studio_page import Visit
-
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 @pytest.fixture(scope="session")
@@ -60,34 +47,14 @@ def hasty() -> Iterator[Studio]:
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """A studio of its own on a free port."""
-    command = [
-        sys.executable,
-        "-c",
-        "from exactdp.apps.cli import main; main()",
-        "studio",
-        "--port",
-        "0",
-        "--no-browser",
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ}) as server:
-        try:
-            assert server.stdout is not None
-            found = re.search(r"http://\S+:\d+/", server.stdout.readline())
-            assert found is not None
-            yield found[0]
-        finally:
-            server.terminate()
+    with in_browser.studio() as served:
+        yield served.address
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    from playwright.sync_api import sync_playwright
-    from studio_page import CHROMIUM
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with in_browser.browser() as running:
         yield running
-        running.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,13 +14,10 @@ import pytest
 
 from exactdp import census
 from exactdp.census.releases import Release
+from in_browser import HOW_TO_INSTALL, chromium
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-if CHROMIUM is None:
-    pytest.skip(
-        "No Chromium was found: the studio's page is not tested. Install it (Debian: apt-get install chromium).",
-        allow_module_level=True,
-    )
+if chromium() is None:
+    pytest.skip(HOW_TO_INSTALL, allow_module_level=True)
 for needed in ("fastapi", "uvicorn", "playwright.sync_api"):
     pytest.importorskip(needed, reason=f"{needed} is missing: pip install 'exactdp[test]' enables the studio's tests.")
 
