@@ -21,3 +21,15 @@ def small(*, coarse: bool = False) -> census.Release:
 
 
 SMALL, COARSE = small(), small(coarse=True)
+
+SURVEY = """
+title = "A small survey"
+[levels.Nation]
+"age * sex" = "1/2"
+sex = 0.25
+[levels.Region]
+"age * sex" = 0.5
+[bypassed]
+1 = []
+2 = ["Region"]
+"""

@@ -18,6 +18,7 @@ from exactdp.apps.studio.limits import WorkLimits
 from exactdp.apps.studio.server.scheduler import Scheduler
 from exactdp.apps.studio.server.serve import bind, make_server
 from exactdp.census.budget_files import parse_budget
+from small_release import SURVEY
 
 SMALL = {
     "name": "small",
@@ -28,17 +29,7 @@ SMALL = {
     ],
     "paths": [{"number": 1, "bypassed": []}, {"number": 2, "bypassed": ["Region"]}],
 }
-TEXT = b"""
-title = "A small survey"
-[levels.Nation]
-"age * sex" = "1/2"
-sex = 0.25
-[levels.Region]
-"age * sex" = 0.5
-[bypassed]
-1 = []
-2 = ["Region"]
-"""
+TEXT = SURVEY.encode()
 
 
 def named(name: str) -> dict[str, Any]:

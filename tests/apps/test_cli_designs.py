@@ -12,18 +12,13 @@ import time
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
+from command_line import refused, run
 from exactdp import census
-from exactdp.apps import cli
 from exactdp.census import study as studies
 from small_release import SMALL
 
 COMMAND = [sys.executable, "-c", "from exactdp.apps.cli import main; main()"]
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli.app, list(arguments))
 
 
 @pytest.fixture
@@ -102,12 +97,7 @@ def test_wrong_input(
     arguments: list[str], named: str, budget: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = run(*(str(budget) if a == "BUDGET" else a for a in arguments))
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert result.stderr.startswith("exactdp: ")
-    assert result.stderr.count("\n") == 1
-    assert named in result.stderr
+    refused(run(*(str(budget) if a == "BUDGET" else a for a in arguments)), named)
 
 
 def test_census_prints_and_writes(written: Path) -> None:

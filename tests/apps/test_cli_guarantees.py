@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
+from command_line import refused, run
 from exactdp import census
-from exactdp.apps import cli
 from exactdp.guarantees.calibration import calibrate, target
 from exactdp.guarantees.gaussian_dp import gdp_beta, gdp_delta, gdp_epsilon, gdp_mu
 from exactdp.guarantees.risk import risk_of
@@ -25,10 +24,6 @@ from small_release import SMALL
 
 TEN = 10 * DiscreteGaussian(1)
 COMMANDS = ("compare", "risk", "calibrate", "convert", "mu")
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli.app, list(arguments))
 
 
 def read(*arguments: str) -> dict[str, Any]:
@@ -197,12 +192,7 @@ def test_mu() -> None:
 )
 def test_wrong_input(arguments: list[str], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    result = run(*arguments)
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert result.stderr.startswith("exactdp: ")
-    assert result.stderr.count("\n") == 1
-    assert named in result.stderr
+    refused(run(*arguments), named)
 
 
 def test_calibrate_prints_the_factor_that_was_proved() -> None:

@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import binom, chi2
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import exactdp.apps.cli.release
 import exactdp.apps.release.audit
+from command_line import run
 from exactdp import Composition, DiscreteGaussian, census, verify
 from exactdp.accounting.tradeoff_vertices import tails_at
-from exactdp.apps import cli
 from exactdp.apps.release import noisy_table as noise
 from exactdp.apps.release.audit import audit, exact_errors
 from exactdp.apps.release.counts import parse_counts
@@ -30,18 +30,8 @@ from exactdp.apps.release.publication import check_outputs, output_paths
 from exactdp.errors import InvalidInputError, LatticeTooFineError, MissingExtraError
 from exactdp.interop import opendp
 from exactdp.interop.opendp import add_noise, drawn_sigma2, scale_for
+from small_release import SURVEY as DESIGN
 
-DESIGN = """
-title = "Survey"
-[levels.Nation]
-"age * sex" = "1/2"
-sex = 0.25
-[levels.Region]
-"age * sex" = 0.5
-[bypassed]
-1 = []
-2 = ["Region"]
-"""
 COUNTS = """level,query,region,cell,count
 Nation,sex,,female,51234
 Region,age * sex,North,"0-17, female",4000
@@ -50,10 +40,6 @@ Nation,age * sex,,"0-17, female",9000
 Region,age * sex,South,"0-17, female",0
 """
 MIXED = Composition({DiscreteGaussian("5/2"): 3, DiscreteGaussian(9, sensitivity=2): 2})
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli.app, list(arguments))
 
 
 def from_pmf(factor: float = 1.0, seed: int = 1) -> opendp.Sampler:

@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 from report_pages import DESIGN, Reader, studied
-from typer.testing import CliRunner, Result
 
 import exactdp
+from command_line import refused, run
 from exactdp import conversions
 from exactdp.accounting.certificates.certificate import Certificate
-from exactdp.apps import cli, report
+from exactdp.apps import report
 from exactdp.apps.cli import report as command
 from exactdp.apps.report import certificates, numerals
 from exactdp.apps.report.content import Content, gather
@@ -289,23 +289,11 @@ def test_doubles_are_rounded_as_the_binary_numbers_they_are(
     assert numerals.decimals(math.inf, 2, rounding) == "\u221e"
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli.app, list(arguments))
-
-
 @pytest.fixture
 def budget(tmp_path: Path) -> str:
     path = tmp_path / "small.csv"
     path.write_text("level,q\nA,1/3\nB,0.5\n")
     return str(path)
-
-
-def refused(result: Result) -> str:
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert result.stderr.count("\n") == 1
-    assert "Traceback" not in result.stderr
-    return str(result.stderr)
 
 
 def test_bad_input_is_one_sentence_and_exit_code_2(budget: str, tmp_path: Path) -> None:

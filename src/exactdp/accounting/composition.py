@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -21,6 +21,7 @@ from exactdp.accounting.loss_distribution import lattice_masses
 from exactdp.accounting.planner import answers_for, sieve_suits
 from exactdp.accounting.tradeoff_curve import MOST_POINTS, TradeOffCurve
 from exactdp.brackets import Bounds, Bracket, Point
+from exactdp.doubles import Floats
 from exactdp.elementwise import each_decimal, each_of_list, one_by_one
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.contours import Contours
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from exactdp.guarantees.comparison import Comparison
     from exactdp.guarantees.risk import Risk
 
+_Lists = tuple[list[float], list[float]]
 _TERMS_PER_SECOND = 1_000_000
 _LOOKS_PER_SECOND = 8_000_000
 _LONGEST = Fraction(10**10)  # seconds: three centuries, and still a double
@@ -279,33 +281,33 @@ class Composition:
                 )
         return Composition(counts, self._effort)
 
-    def _delta_floats(self, epsilons: list[Fraction | float]) -> tuple[list[float], list[float]]:
+    def _delta_floats(self, epsilons: list[Fraction | float]) -> _Lists:
+        return self._everywhere(
+            epsilons,
+            lambda bracket: (bracket.lower_floats(), np.minimum(bracket.upper_floats(), 1.0)),
+            lambda e: self._answers.lost if e > 0 else (1.0, 1.0),
+        )
+
+    def _log_delta_floats(self, epsilons: list[Fraction | float]) -> _Lists:
+        return self._everywhere(
+            epsilons,
+            lambda bracket: (bracket.log_lower(), np.minimum(bracket.log_upper(), 0.0)),
+            lambda e: self._answers.log_lost if e > 0 else (0.0, 0.0),
+        )
+
+    def _everywhere(
+        self,
+        epsilons: list[Fraction | float],
+        ends: Callable[[Bracket], tuple[Floats, Floats]],
+        at_infinity: Callable[[float], tuple[float, float]],
+    ) -> _Lists:
+        """The ends of the profile at each epsilon; at an infinite one those given."""
         finite = [e for e in epsilons if isinstance(e, Fraction)]
         if finite:
-            bracket = self._profile(finite)
-            found = iter(zip(bracket.lower_floats(), np.minimum(bracket.upper_floats(), 1.0), strict=True))
-        pairs = [
-            tuple(map(float, next(found))) if isinstance(e, Fraction) else (self._answers.lost if e > 0 else (1.0, 1.0))
-            for e in epsilons
-        ]
-        return [p[0] for p in pairs], [p[1] for p in pairs]
-
-    def _profile(self, epsilons: list[Fraction]) -> Bracket:
-        bracket = self._answers.point(epsilons).delta
-        warn_if_wide("delta", relative_widths(bracket.log_lower(), bracket.log_upper()))
-        return bracket
-
-    def _log_delta_floats(self, epsilons: list[Fraction | float]) -> tuple[list[float], list[float]]:
-        finite = [e for e in epsilons if isinstance(e, Fraction)]
-        if finite:
-            bracket = self._profile(finite)
-            found = iter(zip(bracket.log_lower(), np.minimum(bracket.log_upper(), 0.0), strict=True))
-        pairs = [
-            tuple(map(float, next(found)))
-            if isinstance(e, Fraction)
-            else (self._answers.log_lost if e > 0 else (0.0, 0.0))
-            for e in epsilons
-        ]
+            bracket = self._answers.point(finite).delta
+            warn_if_wide("delta", relative_widths(bracket.log_lower(), bracket.log_upper()))
+            found = iter(np.stack(ends(bracket), axis=1).tolist())
+        pairs = [next(found) if isinstance(e, Fraction) else at_infinity(e) for e in epsilons]
         return [p[0] for p in pairs], [p[1] for p in pairs]
 
     def _epsilon_floats(self, delta: Fraction) -> tuple[float, float]:

@@ -29,17 +29,6 @@ if TYPE_CHECKING:
 PATIENCE = 90.0  # a busy machine may be slow; a test that fails is the only one that waits so long
 expect.set_options(timeout=PATIENCE * 1000)
 DHC = census.release("dhc-persons-us")
-SURVEY = """
-title = "My survey"
-[levels.Nation]
-"age * sex" = "1/2"
-sex = 0.25
-[levels.Region]
-"age * sex" = 0.5
-[bypassed]
-1 = []
-2 = ["Region"]
-"""
 
 
 class Visit:

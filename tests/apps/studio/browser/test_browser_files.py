@@ -36,7 +36,7 @@ def test_good_files_are_opened(page: Page, tmp_path: Path) -> None:
     path.write_text(SURVEY)
     survey = census.read_budget(path)
     upload(page, "survey.toml", SURVEY.encode())
-    expect(page.locator("#title")).to_have_value("My survey")
+    expect(page.locator("#title")).to_have_value("A small survey")
     shows(page, "epsilon-value", survey.proxy.epsilon("1e-10"))
     wide = b"# unit: sigma2\nlevel,sex,age\nUS,10,20\nState,,30\n"
     (tmp_path / "wide.csv").write_bytes(wide)
@@ -83,7 +83,7 @@ def test_a_file_can_be_dropped(page: Page) -> None:
         }""",
         SURVEY,
     )
-    expect(page.locator("#title")).to_have_value("My survey")
+    expect(page.locator("#title")).to_have_value("A small survey")
     expect(page.locator("#drop")).to_be_hidden()
 
 
