@@ -6,6 +6,7 @@ A change is judged by the same examples every time; `make soak` draws fresh ones
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 import pytest
@@ -14,6 +15,12 @@ from hypothesis import settings
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("fresh", deadline=None)
 settings.load_profile("same")
+
+# a job in the background of a shell ignores interrupts, and so would every process that a test starts and interrupts
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# commands start twice as fast where Python may keep what it compiled
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 CANNOT = {
     "posix": os.name != "posix" and "this system has no signals, links or processes as Unix has",

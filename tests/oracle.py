@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 import mpmath
-from flint import fmpz_poly
+from flint import fmpz, fmpz_poly
 
 BITS = 460
 UNIT = 1 << BITS
@@ -108,13 +108,14 @@ def brute(mechanisms: Mapping[Key, int]) -> Brute:
     for key, n in mechanisms.items():
         stride = int(weights[key] / step)
         reach, side = _pmf(key[0])
-        spaced = [0] * (stride * (len(side) - 1) + 1)
-        spaced[::stride] = side
-        product *= fmpz_poly(spaced) ** n
+        power = (fmpz_poly(list(side)) ** n).coeffs()
+        spaced = [fmpz(0)] * (stride * (len(power) - 1) + 1)
+        spaced[::stride] = power
+        product *= fmpz_poly(spaced)
         offset += n * stride * reach
         scale += n
     shift = BITS * (scale - 1)
-    masses = tuple(int(c) >> shift for c in product.coeffs())
+    masses = tuple(int(c >> shift) for c in product.coeffs())
     tails, running = [], 0
     for mass in reversed(masses):
         running += mass

@@ -7,7 +7,7 @@ import io
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, is_dataclass
+from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -56,7 +56,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return str(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return {name: plain(x) for name, x in asdict(value).items()}
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

@@ -144,7 +144,7 @@ def test_an_overall_accounting_ends_when_the_client_leaves(studio: Studio) -> No
             told += client.recv(65536)
     left = time.perf_counter()
     assert until(lambda: studio.scheduler.long.free == 2 and studio.scheduler.long.waiting == 0)
-    assert time.perf_counter() - left < 1
+    assert time.perf_counter() - left < 30
     assert b'"event":"done"' not in told
     assert events(studio, {"design": named("afterwards"), "tradeoff": None})[-1]["event"] == "done"
 
