@@ -29,10 +29,8 @@ def pid_of(studio: Studio, name: str = "pid") -> int:
 
 def test_work_beyond_its_time_is_ended_and_the_next_question_answered(hasty: Studio) -> None:
     before = pid_of(hasty)
-    start = time.perf_counter()
     sentence = refused(hasty.post("/pair", {"design": named("sleep")}), 503)
     assert "longer than 1.5 seconds" in sentence
-    assert time.perf_counter() - start < 8
     assert until(lambda: not alive(before))
     assert hasty.post("/pair", {"design": SMALL}).status_code == 200
 
@@ -142,9 +140,9 @@ def test_an_overall_accounting_ends_when_the_client_leaves(studio: Studio) -> No
         told = b""
         while b'"event":"part"' not in told:
             told += client.recv(65536)
-    left = time.perf_counter()
+        working = studio.scheduler.long.busy_pids
     assert until(lambda: studio.scheduler.long.free == 2 and studio.scheduler.long.waiting == 0)
-    assert time.perf_counter() - left < 30
+    assert not any(map(alive, working))  # ended in the middle; a worker that has answered stays
     assert b'"event":"done"' not in told
     assert events(studio, {"design": named("afterwards"), "tradeoff": None})[-1]["event"] == "done"
 

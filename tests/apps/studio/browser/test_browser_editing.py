@@ -8,12 +8,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from studio_page import DHC, SURVEY, Visit, cell, download, expect, number, saved, shows, upload, wait_for, with_budget
+from studio_page import DHC, Visit, cell, download, expect, number, saved, shows, upload, wait_for, with_budget
 
 import exactdp
 from exactdp import census
 from exactdp.accounting.certificates.certificate import Certificate
 from exactdp.census.releases import Release
+from small_release import SURVEY
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from studio_page import (
     DHC,
-    SURVEY,
     Visit,
     cell,
     download,
@@ -26,6 +25,7 @@ from studio_page import (
 )
 
 from exactdp import census
+from small_release import SURVEY
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
