@@ -34,3 +34,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker, reason in CANNOT.items():
         if reason and item.get_closest_marker(marker):
             pytest.skip(reason)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: many tests wait for a process of their own, or for a browser."""
+    return (os.cpu_count() or 1) + 1

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
 from exactdp.errors import ExactDPError, InvalidInputError, MissingExtraError, WorkersError
-from exactdp.numbers import shown, whole
+from exactdp.numbers import one_line, shown, whole
 from exactdp.version import __version__, computed_with, other_versions
 
 _LOG = logging.getLogger(__name__)
@@ -180,7 +180,8 @@ class Cluster(Runner):
         except (OSError, ValueError, TimeoutError) as error:
             self.close()
             raise InvalidInputError(
-                f"No dask scheduler could be reached at {address}. Give an address such as tcp://host:8786, or local. ({error})"
+                f"No dask scheduler could be reached at {address} ({one_line(str(error))}). "
+                "Give an address such as tcp://host:8786, or local."
             ) from None
 
     def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> Iterator[_Result]:
