@@ -64,5 +64,8 @@ def test_what_two_brackets_say_never_underflows_to_zero() -> None:
 
     assert bracket(0, 0, 1e-300).within(bracket(-660, 0, 1e-40)).upper[0] > 0
     assert bracket(0, 0, 1).within(bracket(0, 0.5, math.nan)).upper[0] == 1
+    for other in ((0.5 + 1e-9, 0.6), (0.4, 0.5 - 1e-9)):  # roundings may cross, the ends of a result never do
+        crossed = bracket(0, 0.5, 0.5).within(bracket(0, *other))
+        assert crossed.lower[0] == crossed.upper[0] == 0.5
     met = bracket(0, 0.2, 0.9).within(bracket(-1, 1.0, 2.0))
     assert math.exp(met.log_scale[0]) * met.upper[0] <= 2 / math.e * (1 + 1e-12)

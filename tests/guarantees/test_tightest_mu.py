@@ -309,6 +309,39 @@ def test_what_tilts_off_the_integers_cost(c: Composition) -> None:
     assert float(near.off_integers) <= -math.expm1(ratio) * 1.05 + 1e-30
 
 
+def _gaussian_delta(mu: mpmath.mpf, e: mpmath.mpf) -> mpmath.mpf:
+    a = e / mu - mu / 2
+    return mpmath.ncdf(-a) - mpmath.exp(e) * mpmath.ncdf(-a - mu)
+
+
+@pytest.mark.parametrize("c", NEAR[:3], ids=["ten", "half", "three"])
+def test_the_excess_is_that_of_the_gaussian_at_rho_and_no_less(c: Composition) -> None:
+    near = near_gaussian(c)
+    assert near is not None
+    low, high = c.delta_bounds(near.spread / 2)
+    with mpmath.workdps(40):
+        smooth = _gaussian_delta(mpmath.sqrt(mpf(near.spread)), mpf(near.spread) / 2)
+        least, most = (2 * mpmath.pi * (smooth - mpf(delta)) for delta in (high, low))
+    assert least <= float(near.excess) * (1 + 1e-12)
+    assert float(near.excess) <= most * (1 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize("c", NEAR, ids=["ten", "half", "three", "dhc"])
+def test_the_room_is_what_a_larger_mu_has_over_the_gaussian_and_no_more(c: Composition) -> None:
+    near = near_gaussian(c)
+    assert near is not None
+    root = math.sqrt(near.spread)
+    for factor, share in ((1 + 1e-4, 0.995), (1.05, 0.3), (1.5, 0.001)):
+        mu = Fraction(root * factor)
+        for e in (near.spread / 2 + Fraction(i, 4) * Fraction(root) for i in range(-2, 12)):
+            with precision(160):
+                room = float(near._room(mu, max(e, Fraction(0))))
+            with mpmath.workdps(60):
+                at, base = mpf(max(e, Fraction(0))), mpmath.sqrt(mpf(near.spread))
+                over = (_gaussian_delta(mpf(mu), at) - _gaussian_delta(base, at)) / mpmath.npdf(at / base - base / 2)
+            assert share * over <= room <= over * (1 + 1e-12)
+
+
 def test_the_distance_on_an_interval_is_that_of_its_worse_end() -> None:
     near = near_gaussian(TEN)
     assert near is not None
