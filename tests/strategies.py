@@ -6,6 +6,7 @@ import math
 import random
 from fractions import Fraction
 
+import pytest
 from hypothesis import strategies as st
 
 import exactdp
@@ -13,6 +14,11 @@ import exactdp
 Key = tuple[Fraction, int]
 
 CORNERS = [Fraction(1, 10), Fraction(1, 4), Fraction(2, 5), Fraction(1, 2), Fraction(1), Fraction(500)]
+
+
+def seeds(judged: int, soaked: int) -> list[object]:
+    """Seeds of random cases: the first judge every change, all of them a soak."""
+    return [pytest.param(seed, marks=pytest.mark.soak if seed >= judged else ()) for seed in range(soaked)]
 
 
 def composition_of(mechanisms: dict[Key, int]) -> exactdp.Composition:

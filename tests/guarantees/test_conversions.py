@@ -27,8 +27,8 @@ from exactdp.guarantees.zcdp import (
 )
 from strategies import compositions, rationals
 
-LAWS = settings(max_examples=60)
-FEW = settings(max_examples=25)
+LAWS = settings(max_examples=40)
+FEW = settings(max_examples=12)
 NEAR = 1e-12  # relative room for the two roundings and searches of a round trip
 
 rhos = st.floats(-12, 6).map(lambda x: Fraction(str(round(10.0**x, 15 if x < 0 else 3) or 1e-12)))

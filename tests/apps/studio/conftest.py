@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def studio() -> Iterator[Studio]:
-    one = Studio(WorkLimits(short_seconds=20))
+    one = Studio(WorkLimits(short_seconds=60, long_seconds=300, report_seconds=300))
     yield one
     one.close()
 
