@@ -130,7 +130,7 @@ MUTANTS = [
     (
         "cells not widened",
         "theory/gaussian_gap/far_peaks.py",
-        "math.sqrt(spread / 2) * (1 + _FAR_SLACK)",
+        "math.sqrt(spread / 2) * (1 + SUM_SLACK)",
         "math.sqrt(spread / 2) * 0",
     ),
     ("extra peaks dropped", "theory/gaussian_gap/far_peaks.py", "log_size = log_extra - root", "log_size = -root"),
@@ -141,7 +141,7 @@ MUTANTS = [
         "return smooth + kink * density, error",
         "return smooth, error",
     ),
-    ("a Faddeeva slack too small", "theory/gaussian_gap/gap.py", "_FADDEEVA = 1e-12", "_FADDEEVA = 1e-18"),
+    ("a Faddeeva slack too small", "theory/gaussian_gap/gap.py", "FADDEEVA_SLACK = 1e-12", "FADDEEVA_SLACK = 1e-18"),
     (
         "the third term 1% too small",
         "theory/edgeworth_bound.py",
@@ -174,7 +174,7 @@ MUTANTS = [
     (
         "dropped nodes weakened",
         "engine/sieve/bands.py",
-        "- budgets), log_beyond)) + 1e-9",
+        "- budgets), log_beyond)) + SUM_SLACK",
         "- budgets), log_beyond)) - 0.0101",
     ),
     ("dropped nodes left out, float64", "engine/lattice/float64.py", "self.value + self.dropped +", "self.value +"),
@@ -194,7 +194,7 @@ MUTANTS = [
     (
         "trimmed nodes charged 1% less",
         "engine/lattice/plan.py",
-        "(math.log(2 / plan.nodes) + 1e-9)",
+        "(math.log(2 / plan.nodes) + SUM_SLACK)",
         "(math.log(2 / plan.nodes) - 0.0101)",
     ),
     (
@@ -206,21 +206,21 @@ MUTANTS = [
     (
         "parabola without slack",
         "mechanisms/theta.py",
-        "options.append(((s / 2 - math.log(2) / math.pi**2) * (1 - 1e-12), own))",
-        "options.append(((s / 2 - math.log(2) / math.pi**2) * (1 - 1e-12), 0.0))",
+        "options.append(((s / 2 - math.log(2) / math.pi**2) * (1 - FORMULA_SLACK), own))",
+        "options.append(((s / 2 - math.log(2) / math.pi**2) * (1 - FORMULA_SLACK), 0.0))",
     ),
     (
         "second parabola too steep",
         "mechanisms/theta.py",
-        "/ math.pi**2 * (1 - 1e-12), 0.0))",
+        "/ math.pi**2 * (1 - FORMULA_SLACK), 0.0))",
         "/ math.pi**2 * 2.6, 0.0))",
     ),
-    ("theta truncation weakened", "mechanisms/theta.py", "1.0001 * count", "0.9899 * count"),
+    ("theta truncation weakened", "mechanisms/theta.py", "LATER_TERMS * count", "0.9899 * count"),
     ("theta truncation left out", "engine/lattice/moments.py", "error += float(np.sum(left_out[skip]))", "pass"),
     (
         "theta truncation weakened, balls",
         "engine/lattice/ball.py",
-        "math.log(1.0001 * g.count)",
+        "math.log(LATER_TERMS * g.count)",
         "math.log(0.9899 * g.count)",
     ),
     (
@@ -229,11 +229,11 @@ MUTANTS = [
         "return factor * acb(1 + error, error)",
         "return factor",
     ),
-    ("rounding left out", "engine/lattice/float64.py", ") * (1 + 1e-6)", ") * 0.0"),
-    ("rounding weakened", "engine/lattice/float64.py", ") * (1 + 1e-6)", ") * 0.99"),
+    ("rounding left out", "engine/lattice/float64.py", ") * (1 + ACCOUNT_SLACK)", ") * 0.0"),
+    ("rounding weakened", "engine/lattice/float64.py", ") * (1 + ACCOUNT_SLACK)", ") * 0.99"),
     ("rounding of exponents weakened", "engine/lattice/moments.py", "(groups + 2) * UNIT", "(groups - 2) * UNIT"),
     ("rounding constant too small", "engine/lattice/float64.py", "TERM_UNITS = 160", "TERM_UNITS = 120"),
-    ("mixture tail weakened", "engine/lattice/conditioning.py", "beyond * 1.001", "beyond * 0.99"),
+    ("mixture tail weakened", "engine/lattice/conditioning.py", "beyond * (1 + REMAINDER_SLACK)", "beyond * 0.99"),
     (
         "mixture tail dropped",
         "engine/lattice/conditioning.py",
@@ -243,7 +243,7 @@ MUTANTS = [
     (
         "a node within budget lost",
         "engine/sieve/windows.py",
-        "penalty * (1 - 1e-9) <= bands.at(k)",
+        "penalty * (1 - SUM_SLACK) <= bands.at(k)",
         "penalty * 1.3 <= bands.at(k)",
     ),
     (
@@ -255,7 +255,7 @@ MUTANTS = [
     (
         "partners tested too strictly",
         "engine/family/nodes.py",
-        "penalty * (1 - 1e-9) <= room[here]",
+        "penalty * (1 - SUM_SLACK) <= room[here]",
         "penalty * 1.3 <= room[here]",
     ),
     (
@@ -354,7 +354,7 @@ MUTANTS = [
     (
         "coarse cheap bounds too good",
         "engine/line/conditioning.py",
-        "np.log(-np.expm1(other)) - 1e-15, own",
+        "np.log(-np.expm1(other)) - OPERATION_SLACK, own",
         "np.log(-np.expm1(3.0 * other)) - 1e-15, own",
     ),
     (
@@ -387,7 +387,7 @@ MUTANTS = [
     (
         "reduction: radius too small",
         "engine/sieve/reduction.py",
-        "budget * (1 + 1e-12), allowance",
+        "budget * (1 + FORMULA_SLACK), allowance",
         "budget * 0.98, allowance",
     ),
     ("smoothing 1% less", "engine/line/float64.py", "smoothed = (1 + tau) *", "smoothed = 0.99 * (1 + tau) *"),

@@ -12,7 +12,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import ball, precision
-from exactdp.doubles import EXP_SLACK, LOG_SLACK, TINY, Bools, Floats
+from exactdp.doubles import EXP_SLACK, LOG_SLACK, TINY, UNDERFLOW, Bools, Floats
 from exactdp.notebooks import repr_html
 
 _FAR = 1e-290  # a mantissa above this has all its digits
@@ -180,7 +180,7 @@ def mirrored_brackets(point: Point, epsilons: list[Fraction]) -> Point:
     delta = (np.zeros_like(e), np.minimum(lower, 1.0), np.minimum(upper, 1.0))
     slack = EXP_SLACK * (1 + np.abs(e) + np.abs(point.rest.log_scale))
     rest = (point.rest.log_scale + e, point.rest.lower * (1 - slack), point.rest.upper * (1 + slack))
-    below = np.maximum(point.rest.upper_floats() - np.exp(point.log_density), 1e-300)
+    below = np.maximum(point.rest.upper_floats() - np.exp(point.log_density), UNDERFLOW)
     chosen = [
         np.where(negative, new, old)
         for new, old in zip((*delta, *rest), (*point.delta.rows(), *point.rest.rows()), strict=True)

@@ -30,6 +30,33 @@ CHAIN_SLACK = 2.0**-47
 LINE_SLACK = 2.0**-46
 """128 units: a line through a vertex, or a mixture: a slope, a product and a difference of numbers with EXP_SLACK each."""
 
+OPERATION_SLACK = 1e-15
+"""9 units: up to five operations in a row, relative to the largest number that enters them."""
+
+EXPONENT_SLACK = 1e-14
+"""90 units: an exponent of a dozen terms, relative to 1 + the sum of their sizes, or e to its power, relative to itself."""
+
+CLOSE_SLACK = 1e-13
+"""900 units: what FORMULA_SLACK covers, ten times as close where it would be seen in the width of answers."""
+
+FORMULA_SLACK = 1e-12
+"""9,000 units: a chain of products, roots and calls of libm loses fewer than a hundred."""
+
+SUM_SLACK = 1e-9
+"""9 million units: a sum of non-negative doubles loses at most a unit for each term, of which there are at most 4 million."""
+
+ACCOUNT_SLACK = 1e-6
+"""A bound of errors that was itself added up in doubles: it has lost far less, and a millionth of an error is nothing."""
+
+REMAINDER_SLACK = 1e-3
+"""A remainder that is negligible next to the value: whatever its own rounding is, a thousandth of it is more."""
+
+NORM_SLACK = 1e-2
+"""The error of an FFT: Euclidean norms of weights that add up to 1 but for their own errors, all of them far below a percent."""
+
+UNDERFLOW = 1e-300
+"""Above all that underflows, and above what doubles below 1e-308 lose; as a floor it keeps divisors and logarithms off 0."""
+
 TINY = 1e-322
 """20 times the smallest double: what a few operations can take away, in absolute terms, where doubles have few digits left."""
 

@@ -16,13 +16,13 @@ import numpy as np
 from flint import arb
 
 from exactdp.accounting.cross_check import CrossCheck, cross_check
-from exactdp.accounting.epsilon_search import EpsilonSearch
+from exactdp.accounting.epsilon_search import EpsilonSearch, moved_down
 from exactdp.accounting.explanation import Explanation, explain_used
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.accounting.tradeoff_dual import beta_from_profile, curve_from_profile
 from exactdp.balls import BITS, ball, ends_of, fraction, precision
 from exactdp.brackets import Bracket, Point, bracket_of_balls, mirrored_brackets
-from exactdp.doubles import CHAIN_SLACK, EXP_SLACK, Floats
+from exactdp.doubles import CHAIN_SLACK, EXP_SLACK, FORMULA_SLACK, UNDERFLOW, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.lattice import Lattice
@@ -104,16 +104,14 @@ class Direction:
             lowest = float((log_rest - self.total.log_moment(Fraction(-1))).mid())
         highest = self._markov_epsilon(log_rational(delta))
         start = min(_estimate(self.total, log_rational(delta)), highest)
-        return EpsilonSearch(
-            (self.finite,) * 3, delta, start, highest, lowest - 1e-9 * (1e-300 + abs(lowest))
-        ).bracket()
+        return EpsilonSearch((self.finite,) * 3, delta, start, highest, moved_down(lowest)).bracket()
 
     def _markov_epsilon(self, log_delta: float) -> float:
         """An e at which delta(e) <= delta is proved for the finite part: the best of several nu, and the greatest loss."""
         best = self.greatest_loss()[1]
         for nu in _orders(self.total):
             upper = self.total.log_moment_upper(nu)
-            best = min(best, (upper - log_delta) / nu + 1e-12 * (1 + abs(upper) + abs(log_delta)) / nu)
+            best = min(best, (upper - log_delta) / nu + FORMULA_SLACK * (1 + abs(upper) + abs(log_delta)) / nu)
         return best
 
 
@@ -251,7 +249,7 @@ def _plus(bracket: Bracket, term: _Factor) -> Bracket:
     own, other = np.exp(np.minimum(bracket.log_scale - scale, 0.0)), np.exp(term[0] - scale)
     lower = (bracket.lower * own + term[1] * other) * (1 - slack)
     upper = (bracket.upper * own + term[2] * other) * (1 + slack)
-    return Bracket(scale, lower, np.maximum(upper, 1e-300))
+    return Bracket(scale, lower, np.maximum(upper, UNDERFLOW))
 
 
 def _largest(ends: list[tuple[float, float]]) -> tuple[float, float]:

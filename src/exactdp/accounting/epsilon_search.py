@@ -13,7 +13,7 @@ from scipy.special import log_ndtr
 
 from exactdp.accounting.privacy_profile import profile
 from exactdp.brackets import Point, PointAt
-from exactdp.doubles import EXP_SLACK, Floats
+from exactdp.doubles import EXP_SLACK, UNDERFLOW, Floats
 from exactdp.engine.lattice.accuracy import RESORT_WIDTH, Resort
 from exactdp.engine.lattice.contours import Contours
 from exactdp.errors import AccuracyError
@@ -31,6 +31,8 @@ STEEPEST, FLATTEST = 700.0, 1e-290
 """The logarithm of the largest slope of log delta, and the smallest slope, with which a step is computed."""
 
 _NARROW = 1e-10
+_OUTWARD = 1e-9  # how far ends that are proved by a formula are moved outward: far beyond its rounding; they are seldom reached
+_START_TOLERANCE = 1e-9
 
 _Real = TypeVar("_Real", float, Floats)
 
@@ -43,9 +45,8 @@ def epsilon_bracket(contours: Contours, delta: Fraction) -> tuple[float, float]:
     """
     r, log_delta = contours.lattice.r, log_rational(delta)
     # delta(epsilon) is at most exp(-(epsilon - R/2)^2 / (2 R)) from R/2 on (Lemma 1)
-    highest = (r / 2 + math.sqrt(-2 * r * min(log_delta, 0.0))) * (1 + 1e-9)
-    lowest = log_rational(1 - delta)  # delta(epsilon) is at least 1 - e^epsilon
-    lowest -= 1e-9 * (1e-300 + abs(lowest))
+    highest = (r / 2 + math.sqrt(-2 * r * min(log_delta, 0.0))) * (1 + _OUTWARD)
+    lowest = moved_down(log_rational(1 - delta))  # delta(epsilon) is at least 1 - e^epsilon
     profiles = [partial(profile, contours, resort=resort) for resort in Resort]
     return EpsilonSearch(profiles, delta, gaussian_start(r, delta), highest, lowest).bracket()
 
@@ -149,6 +150,11 @@ def proof_step(gap: _Real, slope: _Real, ulp: _Real) -> _Real:
     return 1.5 * gap / slope + 4 * ulp
 
 
+def moved_down(lowest: float) -> float:
+    """A lower end that a formula gives, moved down beyond its rounding."""
+    return lowest - _OUTWARD * (UNDERFLOW + abs(lowest))
+
+
 def both_readings(epsilon: float) -> tuple[Fraction, Fraction]:
     """A double as the binary number it is and as the decimal it prints as."""
     return Fraction(epsilon), rational(epsilon, "epsilon")
@@ -166,8 +172,8 @@ def gaussian_start(spread: float, delta: Fraction) -> float:
     for _ in range(40):
         value = gaussian_logs(mu, epsilon)[0]
         slope = math.exp(epsilon + float(log_ndtr(-epsilon / mu - mu / 2)) - value)
-        step = (value - target) / max(slope, 1e-300)
+        step = (value - target) / max(slope, UNDERFLOW)
         epsilon = max(epsilon + max(-mu - 1, min(mu + 1, step)), 0.0)
-        if abs(step) < 1e-9 * (1 + epsilon):
+        if abs(step) < _START_TOLERANCE * (1 + epsilon):
             break
     return epsilon

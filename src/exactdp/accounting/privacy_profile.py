@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from exactdp.brackets import Bracket, Point, mirrored_brackets, overwrite
+from exactdp.doubles import UNDERFLOW
 from exactdp.engine.lattice.accuracy import RESORT_WIDTH, Resort, refine
 from exactdp.engine.lattice.conditioning import decisive, log_weights, mix, support
 from exactdp.engine.lattice.contours import Contours, Values
@@ -81,7 +82,7 @@ def point_of_sums(
         values = evaluate(kind, members)
         direct, other = values.bracket, values.bracket.one_minus()
         delta, rest = (direct, other) if kind is Payoff.DELTA else (other, direct)
-        density = np.log(np.abs(values.log_slope) * direct.upper + 1e-300) + direct.log_scale
+        density = np.log(np.abs(values.log_slope) * direct.upper + UNDERFLOW) + direct.log_scale
         for row, part in enumerate((*delta.rows(), *rest.rows(), density)):
             parts[row, members] = part
     return mirrored_brackets(Point.of_rows(parts), epsilons)

@@ -15,7 +15,7 @@ import numpy as np
 
 from exactdp.accounting.tradeoff_curve import TradeOffCurve, lower_hull
 from exactdp.brackets import PointAt
-from exactdp.doubles import LINE_SLACK, TINY, Floats
+from exactdp.doubles import EXPONENT_SLACK, LINE_SLACK, OPERATION_SLACK, TINY, UNIT, Floats
 from exactdp.numbers import log_rational
 from exactdp.widths import WIDE
 
@@ -26,6 +26,7 @@ _FAR, _FARTHEST = (
     700.0,
 )  # where the search ends if the bounds are close already, and in any case: e^700 is a double
 _ROUNDS = 120
+_CLOSE = 1e-13  # of a slope, relative to 1 + its size: nearer the top is not looked for
 _GOOD_ENOUGH = 1e-11
 
 
@@ -140,7 +141,7 @@ class _Line:
             low, high, step = high, high + step, 2 * step
         for _ in range(_BISECTIONS):
             middle = (low + high) / 2
-            if high - low <= 1e-13 * (1 + abs(middle)) or middle in (low, high):
+            if high - low <= _CLOSE * (1 + abs(middle)) or middle in (low, high):
                 break
             low, high = (middle, high) if rises(middle) else (low, middle)
         return (low + high) / 2
@@ -210,8 +211,8 @@ def concave_upper(gap: Floats, lows: Floats, highs: Floats) -> tuple[float, tupl
             share = gap[i] / gap[i + 1]
             lines.append((float(highs[i + 1] + (highs[i + 1] - lows[i + 2]) * share), float(highs[i + 1])))
         top, t = _top_of_least(lines)
-        if top * (1 + 1e-15) > best:
-            best, where = top * (1 + 1e-15), (i, t)
+        if top * (1 + OPERATION_SLACK) > best:
+            best, where = top * (1 + OPERATION_SLACK), (i, t)
     return (best, where) if math.isfinite(best) else (math.inf, None)
 
 
@@ -235,12 +236,12 @@ def curve_from_profile(point_at: PointAt, reach: float, num: int, at_zero: float
     """
     losses = np.linspace(-reach, reach, max(num, 41))
     point = point_at([Fraction(e) for e in losses.tolist()])
-    # F for each slope, rounded down: exp, product and difference lose less than 1e-15 each
+    # F for each slope, rounded down
     with np.errstate(over="ignore"):  # an infinite slope gives a point that is left out
-        starts, slopes = point.rest.lower_floats() * (1 - 2e-15), np.exp(losses) * (1 + 1e-14)
+        starts, slopes = point.rest.lower_floats() * (1 - 2 * OPERATION_SLACK), np.exp(losses) * (1 + EXPONENT_SLACK)
     alphas = [float(a) for a in 0.5 * (1 + np.tanh(np.linspace(-12, 12, num - 2)))]
     betas = [float(np.max(starts - slopes * a)) for a in alphas]
-    inside = [(a, min(b, 1 - 2.0**-53)) for a, b in zip(alphas, betas, strict=True) if b >= 0 and 0 < a < 1]
+    inside = [(a, min(b, 1 - UNIT)) for a, b in zip(alphas, betas, strict=True) if b >= 0 and 0 < a < 1]
     corner = [(at_zero, 0.0)] if at_zero < 1 else []
     inside = [(a, b) for a, b in inside if a < at_zero]
     hull = lower_hull([(0.0, at_zero), *inside, *corner, (1.0, 0.0)])

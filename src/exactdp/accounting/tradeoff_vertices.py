@@ -25,7 +25,7 @@ from scipy.special import ndtri_exp
 
 from exactdp.accounting.tradeoff_curve import TradeOffCurve, lower_hull
 from exactdp.brackets import Bracket
-from exactdp.doubles import EXP_SLACK, TINY, exp_below
+from exactdp.doubles import EXP_SLACK, FORMULA_SLACK, TINY, UNIT, exp_below
 from exactdp.engine.lattice.accuracy import RESORT_WIDTH, Resort, refine
 from exactdp.engine.lattice.conditioning import decisive, mix, support
 from exactdp.engine.lattice.contours import Contours
@@ -229,7 +229,7 @@ def find_edge(contours: Contours, alpha: Fraction) -> int:
     lattice = contours.lattice
     mirror = alpha > Fraction(1, 2)
     log_wanted = log_rational(1 - alpha if mirror else alpha)
-    low, high = 0, math.ceil(math.sqrt(-2 * lattice.r * log_wanted) / lattice.h * (1 + 1e-12)) + 1
+    low, high = 0, math.ceil(math.sqrt(-2 * lattice.r * log_wanted) / lattice.h * (1 + FORMULA_SLACK)) + 1
     t = round(-float(ndtri_exp(log_wanted)) * math.sqrt(lattice.r) / lattice.h)
     for attempt in range(_SEARCH_STEPS):
         if high - low <= 1:
@@ -265,9 +265,7 @@ def tradeoff_curve(contours: Contours, num: int) -> TradeOffCurve:
     alphas = [exp_below(a.low) for a in tails_at(contours, ordered, Resort.NONE)]
     betas = [exp_below(b.low) for b in tails_at(contours, [lattice.spread_steps + 1 - t for t in ordered], Resort.NONE)]
     inside = [
-        (min(max(a, 5e-324), 1 - 2.0**-53), min(b, 1 - 2.0**-53))
-        for a, b in zip(alphas, betas, strict=True)
-        if a > 0 or b == 0
+        (min(max(a, 5e-324), 1 - UNIT), min(b, 1 - UNIT)) for a, b in zip(alphas, betas, strict=True) if a > 0 or b == 0
     ]
     hull = lower_hull([(0.0, 1.0), *sorted(inside), (1.0, 0.0)])
     return TradeOffCurve(np.array([p[0] for p in hull]), np.array([p[1] for p in hull]))

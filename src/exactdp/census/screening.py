@@ -21,7 +21,7 @@ from exactdp.accounting.composition import Composition
 from exactdp.accounting.epsilon_search import both_readings, gaussian_start
 from exactdp.brackets import Bracket, Point
 from exactdp.census.overall import Overall
-from exactdp.doubles import Floats, Ints, exp_above, exp_below
+from exactdp.doubles import FORMULA_SLACK, Floats, Ints, exp_above, exp_below
 from exactdp.engine.family.contours import Family
 from exactdp.engine.lattice.lattice import Group
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
@@ -30,6 +30,7 @@ from exactdp.theory.gaussian_gap.central_zone import Grid, NoiseGroup, Terms, Zo
 from exactdp.theory.gaussian_gap.far_peaks import far_peaks
 from exactdp.theory.gaussian_gap.gap import (
     COARSEST_NOISE,
+    FADDEEVA_SLACK,
     Gap,
     GaussianGap,
     is_known,
@@ -41,7 +42,8 @@ from exactdp.theory.gaussian_gap.gap import (
 )
 
 _AIMS = (1e-11, 1e-8, 1e-5)
-_GAUSSIAN_SLACK = 1e-12  # of what is built on the Gaussian formulas: scipy's Faddeeva function is good to that
+_POWER_SLACK = 1e-9  # e to a power of at most 700 has 700 times the rounding of the power
+_FIRST_MOVE = 1e-12  # of an end of epsilon, relative to 1 + its size; doubled until it is proved
 _TOLERANCE = 1e-5
 """In log delta: pairs that may exceed the worst by less count with what is proved of them, the others are asked."""
 
@@ -82,7 +84,7 @@ class Screen:
         for p, (i, j) in enumerate(self.family.pairs):
             by_spread.setdefault(self.family.own[i].spread + self.family.own[j].spread, []).append(p)
         both = np.array(self.family.pairs, dtype=np.int64)
-        far = np.sqrt(self._far[both[:, 0]] * self._far[both[:, 1]]) * (1 + _GAUSSIAN_SLACK)
+        far = np.sqrt(self._far[both[:, 0]] * self._far[both[:, 1]]) * (1 + FADDEEVA_SLACK)
         return [
             _SameSpread.of(spread, np.array(pairs), both[pairs], far[pairs], self._members, self._cut)
             for spread, pairs in by_spread.items()
@@ -93,7 +95,7 @@ class Screen:
         columns = np.empty((4, len(self.family.pairs)))
         for part in self._parts:
             columns[:, part.pairs] = part.at(epsilon)
-        slack = _GAUSSIAN_SLACK * (1 + np.abs(columns[0]))
+        slack = FADDEEVA_SLACK * (1 + np.abs(columns[0]))
         lower, upper = np.maximum(1 + columns[1] - slack, 0.0), 1 + columns[2] + slack
         delta = Bracket(columns[0], lower, upper)
         return Point(delta, delta.one_minus(), columns[3])
@@ -151,12 +153,12 @@ class _SameSpread:
         result = np.empty((4, len(self.pairs)))
         result[0], result[3] = log_gaussian, log_density
         # delta is at most 1, and from R/2 on at most exp(-y^2 / (2 R)) (Lemma 1): that one where the other is out of range
-        log_most = 0.0 if log_gaussian > -700 else -y * y / (2 * r) * (1 - 1e-12)
+        log_most = 0.0 if log_gaussian > -700 else -y * y / (2 * r) * (1 - FORMULA_SLACK)
         if (
             log_most - log_gaussian > 700
         ):  # so deep that the two logarithms are known to fewer digits than they differ in
             result[0], log_gaussian = log_most, log_most
-        most = math.expm1(log_most - log_gaussian) * (1 + 1e-9) + 1e-9
+        most = math.expm1(log_most - log_gaussian) * (1 + _POWER_SLACK) + _POWER_SLACK
         result[1], result[2] = -1.0, most
         if abs(y) > _DEEPEST * root or self.is_hopeless:
             return result
@@ -166,8 +168,8 @@ class _SameSpread:
         lam, scale = tilt_and_scale(r, y)
         smooth, error = smooth_part(self.sizes, deltas)
         rest = self.grid.second(lam, 0.0) + self.far + self.grid.tail_far
-        low, high = quotients(smooth, (error + scale * rest) * (1 + _GAUSSIAN_SLACK), deltas[0])
-        result[1], result[2] = low - _GAUSSIAN_SLACK, high + _GAUSSIAN_SLACK
+        low, high = quotients(smooth, (error + scale * rest) * (1 + FADDEEVA_SLACK), deltas[0])
+        result[1], result[2] = low - FADDEEVA_SLACK, high + FADDEEVA_SLACK
         result[1] = np.maximum(np.nan_to_num(result[1], nan=-1.0), -1.0)
         result[2] = np.minimum(np.nan_to_num(result[2], nan=most), most)
         return result
@@ -200,7 +202,7 @@ class ScreenedOverall(Overall):
             return lower, upper
         for p in suspects[np.argsort(-upper[suspects])][:_SHARPENED].tolist():
             gap = self._screen.sharpened(p, epsilon)
-            slack = _GAUSSIAN_SLACK * (1 + abs(gap.log_gaussian))
+            slack = FADDEEVA_SLACK * (1 + abs(gap.log_gaussian))
             lower[p] = max(lower[p], gap.log_gaussian + _log1p(gap.lower) - slack)
             upper[p] = min(upper[p], gap.log_gaussian + _log1p(gap.upper) + slack)
         return lower, upper
@@ -226,12 +228,12 @@ class ScreenedOverall(Overall):
     def delta(self, epsilon: Fraction) -> tuple[float, float]:
         """Bounds of the largest delta(epsilon)."""
         low, high = self._largest(epsilon)
-        return exp_below(low, _GAUSSIAN_SLACK), min(exp_above(high, _GAUSSIAN_SLACK), 1.0)
+        return exp_below(low, FADDEEVA_SLACK), min(exp_above(high, FADDEEVA_SLACK), 1.0)
 
     def log_delta(self, epsilon: Fraction) -> tuple[float, float]:
         """Bounds of the logarithm of the largest delta(epsilon)."""
         low, high = self._largest(epsilon)
-        return low - _GAUSSIAN_SLACK, min(high + _GAUSSIAN_SLACK, 0.0)
+        return low - FADDEEVA_SLACK, min(high + FADDEEVA_SLACK, 0.0)
 
     def epsilon(self, delta: Fraction) -> tuple[float, float]:
         """Bounds of the largest epsilon(delta), 0 < delta < 1: exact for a few suspects, then up as the screen asks."""
@@ -259,10 +261,10 @@ class ScreenedOverall(Overall):
 
     def _raised(self, upper: float, target: float, asked: Collection[int]) -> float | None:
         """The end moved up until delta is proved to be small enough for all pairs that were not asked; None if it never is."""
-        move = 1e-12 * (1 + abs(upper))
+        move = _FIRST_MOVE * (1 + abs(upper))
         for _ in range(_STEPS):
             bounds = self._log_bounds(min(both_readings(upper)))[1]
-            if all(b <= target - _GAUSSIAN_SLACK * (1 + abs(target)) for p, b in enumerate(bounds) if p not in asked):
+            if all(b <= target - FADDEEVA_SLACK * (1 + abs(target)) for p, b in enumerate(bounds) if p not in asked):
                 return upper
             upper, move = upper + move, 2 * move
         return None
@@ -281,7 +283,7 @@ class ScreenedOverall(Overall):
             least = float(lower.max())
         else:
             upper, least = self._log_bounds(Fraction(self.epsilon(at)[0]))[1], log_rational(at)
-        return np.flatnonzero(upper >= least - _GAUSSIAN_SLACK * (1 + abs(least))).tolist()
+        return np.flatnonzero(upper >= least - FADDEEVA_SLACK * (1 + abs(least))).tolist()
 
 
 def _log1p(x: float) -> float:

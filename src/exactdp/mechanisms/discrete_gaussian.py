@@ -11,7 +11,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import ball
-from exactdp.doubles import PHASE_ERROR, UNIT, Complexes, Floats
+from exactdp.doubles import EXPONENT_SLACK, FORMULA_SLACK, PHASE_ERROR, REMAINDER_SLACK, UNIT, Complexes, Floats
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import Atoms, Loss, Peak, Tilted
 from exactdp.mechanisms.mechanism import Mechanism
@@ -36,7 +36,7 @@ SMALLEST_SIGMA2 = Fraction(1, 1000)
 LARGEST_SIGMA2 = Fraction(10**18)
 LARGEST_WEIGHT = 1000
 _TAIL_BLOCK = 1 << 16  # terms of a tail summed at once
-_NEGLIGIBLE = 1e-19  # a theta factor this close to 1 is left out, and charged
+_NEGLIGIBLE_COPY = 1e-19  # the theta factor of one copy this close to 1 is left out, and charged once for each copy
 _MOST_ATOMS = 4_000_000  # values listed
 
 
@@ -193,7 +193,8 @@ class _DiscreteGaussianLoss(Loss):
     def log_moment_upper(self, z: float) -> float:
         ratio = 0.0 if self._s >= 0.5 else log_theta_ratio(self.sensitivity * z, self._s)  # never positive
         size = self._r * abs(z) * (abs(z) + 1) / 2
-        return self._r * z * (z + 1) / 2 + min(ratio + 1e-12 * (1 + abs(ratio)), 0.0) + 1e-14 * (1 + size)
+        upper = min(ratio + FORMULA_SLACK * (1 + abs(ratio)), 0.0)
+        return self._r * z * (z + 1) / 2 + upper + EXPONENT_SLACK * (1 + size)
 
     def mean_variance(self, tilt: float) -> tuple[float, float]:
         mean, variance = tilted_mean_variance(self.sensitivity * tilt, self._s)
@@ -225,7 +226,7 @@ class _TiltedDiscreteGaussian(Tilted):
         left_out = theta_left_out(self._s, 1.0, float(size.max(initial=0.0)))
         error = 12 * UNIT * (fall + np.abs(turn)) + PHASE_ERROR * (self._s * size + 2)
         logs = np.empty(phase.shape, dtype=np.complex128)
-        if left_out < _NEGLIGIBLE:
+        if left_out < _NEGLIGIBLE_COPY:
             logs.real, logs.imag = -fall, turn
             return logs, error + left_out
         correction, relative = log_cf_correction(self._s, self._rest, phase)
@@ -244,7 +245,7 @@ class _TiltedDiscreteGaussian(Tilted):
         # terms beyond the reach, relative to the one at the centre, fall faster than a geometric series
         first = (reach + 1) * (reach + 1 - 2 * abs(self._rest)) / (2 * self._s)
         ratio = math.exp(-(2 * reach + 3 - 2 * abs(self._rest)) / (2 * self._s))
-        missing = 2 * math.exp(-first) / (1 - ratio) * 1.001
+        missing = 2 * math.exp(-first) / (1 - ratio) * (1 + REMAINDER_SLACK)
         relative = UNIT * (8 + 6 * float(-exponents.min()) + 2 * math.log2(len(x) + 2)) + missing
         return Atoms(x, weights / total, relative, missing)
 

@@ -18,7 +18,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import BITS, ball, precision
-from exactdp.doubles import PHASE_ERROR, UNIT, Complexes, Floats, Ints
+from exactdp.doubles import EXPONENT_SLACK, FORMULA_SLACK, PHASE_ERROR, UNDERFLOW, UNIT, Complexes, Floats, Ints
 from exactdp.mechanisms.theta import log_cf_of_atoms
 
 _PAIRED = 24  # atoms among which pairs for the sieve are looked for
@@ -142,7 +142,7 @@ class FiniteLoss(Loss):
         self._floats = np.array([float(v.mid()) for v in self._values])
         self._logs = np.array([float(p.log().mid()) for p in self._given])
         spread = float(self._floats.max() - self._floats.min())
-        self.widest = max(spread * spread / 4, 1e-300)  # Popoviciu
+        self.widest = max(spread * spread / 4, UNDERFLOW)  # Popoviciu
 
     def log_moment(self, z: Fraction) -> arb:
         """log E e^{zL}, measured from the largest term."""
@@ -157,7 +157,7 @@ class FiniteLoss(Loss):
         exponents = z * self._floats + self._logs
         size = float(np.max(np.abs(z * self._floats) + np.abs(self._logs)))
         top = float(exponents.max())
-        return top + math.log(math.fsum(np.exp(exponents - top))) + 1e-14 * (1 + size)
+        return top + math.log(math.fsum(np.exp(exponents - top))) + EXPONENT_SLACK * (1 + size)
 
     def _tilted_probabilities(self, tilt: float) -> Floats:
         exponents = tilt * self._floats + self._logs
@@ -215,7 +215,7 @@ class _TiltedFinite(Tilted):
         if not mass:
             return None
         (unit, step), total = max(mass.items(), key=lambda item: item[1])
-        strength = 2 * total / math.pi**2 * (1 - 1e-12)
+        strength = 2 * total / math.pi**2 * (1 - FORMULA_SLACK)
         return Peak(unit, strength, 0.0, step) if strength > 1e-280 else None
 
     def log_cf(self, v: Floats) -> tuple[Complexes, Floats]:
@@ -225,5 +225,5 @@ class _TiltedFinite(Tilted):
         if len(self.units) != 1:
             return None
         order = np.argsort(self._steps[:, 0])
-        missing = len(order) * 1e-300  # weights below the range of doubles
+        missing = len(order) * UNDERFLOW  # weights below the range of doubles
         return Atoms(self._steps[order, 0], np.maximum(self._weights[order], 0.0), 4 * UNIT, missing)

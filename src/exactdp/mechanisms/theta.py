@@ -18,7 +18,7 @@ import numpy as np
 from flint import acb, arb
 
 from exactdp.balls import ball
-from exactdp.doubles import Complexes, Floats, Ints
+from exactdp.doubles import FORMULA_SLACK, OPERATION_SLACK, UNIT, Complexes, Floats, Ints
 
 POISSON_FROM = 0.25
 """Noise parameters of at least this are summed by Poisson's formula, smaller ones term by term."""
@@ -26,6 +26,10 @@ POISSON_FROM = 0.25
 TWO_PI_SQUARED = 2 * math.pi**2
 _PARABOLA_FROM = 0.4  # Lemma 5 (a) holds from here
 _NEGLIGIBLE = 46.0  # exp(-46) = 1e-20, below half a unit in the last place of 1 by a factor 10^4
+_LEFT_OUT = 1e-19  # all terms left out of a series together, the largest of which is exp(-46)
+
+LATER_TERMS = 1.0001
+"""All terms of a theta series relative to the bound of its first one (docs/theory/engine.md, Lemma 4)."""
 
 
 def poisson_terms(s: float, largest_phase: float = math.pi) -> int:
@@ -61,11 +65,11 @@ def peak_parabola(s: float, centre: float, budget: float = 40.0) -> tuple[float,
     """
     options: list[tuple[float, float]] = []
     if s >= _PARABOLA_FROM:
-        own = -log_theta_ratio(centre, s) * (1 + 1e-12) + 1e-15
-        options.append(((s / 2 - math.log(2) / math.pi**2) * (1 - 1e-12), own))
+        own = -log_theta_ratio(centre, s) * (1 + FORMULA_SLACK) + OPERATION_SLACK
+        options.append(((s / 2 - math.log(2) / math.pi**2) * (1 - FORMULA_SLACK), own))
     if s < 1.0:
         _, p = direct_weights(s, centre - math.floor(centre + 0.5))
-        options.append((2 * float(p[:-1] @ p[1:]) / math.pi**2 * (1 - 1e-12), 0.0))
+        options.append((2 * float(p[:-1] @ p[1:]) / math.pi**2 * (1 - FORMULA_SLACK), 0.0))
     return min(options, key=lambda o: (budget + o[1]) / o[0])
 
 
@@ -91,7 +95,7 @@ def log_theta_ratio(c: float, s: float) -> float:
 def theta_ratio_error(s: float, term: float, count: float) -> float:
     """Bound on the rounding and truncation error of `count` times log_theta_ratio, itself `term` (engine.md, F3)."""
     if s < POISSON_FROM:
-        return 4e-15 * (abs(term) + count)
+        return 4 * OPERATION_SLACK * (abs(term) + count)
     first_left_out = poisson_terms(s, 0.0) + 1
     return 1.2e-16 * (50 + 110 * s) * abs(term) + 5 * count * math.exp(-TWO_PI_SQUARED * s * first_left_out**2)
 
@@ -142,7 +146,8 @@ def theta_left_out(s: Any, count: Any, v: Any) -> Any:
     The ratio differs from 1 by at most 2 sum_n p^{n^2} sinh(2 pi n s |v|) / (1 - 2 p - ...) with p = exp(-2 pi^2 s)
     (engine.md, Lemma 4). The test of this bound has a case in which it is tight.
     """
-    return 1.0001 * count * np.exp(s * (2 * math.pi * v - TWO_PI_SQUARED)) / (1 - 2.01 * np.exp(-TWO_PI_SQUARED * s))
+    p = np.exp(-TWO_PI_SQUARED * s)
+    return LATER_TERMS * count * np.exp(s * (2 * math.pi * v - TWO_PI_SQUARED)) / (1 - 2.01 * p)
 
 
 def log_cf_direct(s: float, centre: float, v: Floats) -> tuple[Complexes, Floats]:
@@ -189,7 +194,7 @@ def _log_one_plus(change: Complexes, size: Floats, beyond: float = 0.0) -> tuple
     A value smaller than its own error bound is raised to that bound, and the error covers the change: no logarithm of
     zero, ever.
     """
-    error = 32 * np.finfo(np.float64).eps * size + (1e-19 + beyond)
+    error = 32 * np.finfo(np.float64).eps * size + (_LEFT_OUT + beyond)
     value = 1 + change
     modulus = np.abs(value)
     lost = modulus < error
@@ -205,7 +210,7 @@ def _log_one_plus(change: Complexes, size: Floats, beyond: float = 0.0) -> tuple
 def log1p_complex(x: Complexes) -> Complexes:
     """log(1 + x) without cancellation, for |x| < 1/2 (elsewhere use log)."""
     re, im = x.real, x.imag
-    return _complex(0.5 * np.log1p(np.maximum(re * (2 + re) + im * im, -0.9999999999999999)), np.arctan2(im, 1 + re))
+    return _complex(0.5 * np.log1p(np.maximum(re * (2 + re) + im * im, UNIT - 1)), np.arctan2(im, 1 + re))
 
 
 def _complex(re: Floats, im: Floats) -> Complexes:

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from exactdp.brackets import Bracket
-from exactdp.doubles import UNIT, Bools, Complexes, Floats, Ints
+from exactdp.doubles import SUM_SLACK, UNIT, Bools, Complexes, Floats, Ints
 from exactdp.engine.family.members import Members
 from exactdp.engine.family.nodes import Skeleton
 from exactdp.engine.lattice.contours import Values
@@ -179,7 +179,7 @@ class FamilyContour:
         own = [lattice.log_theta(self.plans[0].tilt) for lattice in self.family.lattices]
         values = np.array([float(own[i][0] + own[j][0]) for i, j in self.family.pairs])
         errors = np.array([own[i][1] + own[j][1] for i, j in self.family.pairs])
-        return values, (errors + 4 * UNIT * np.abs(values)) * (1 + 1e-9)
+        return values, (errors + 4 * UNIT * np.abs(values)) * (1 + SUM_SLACK)
 
     def evaluate(self, pairs: Ints, thresholds: list[Threshold]) -> Iterator[tuple[Ints, Sums]]:
         """The places of the questions on each distinct step, and the certified sums there."""

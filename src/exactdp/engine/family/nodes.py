@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from exactdp.doubles import Floats, Ints
+from exactdp.doubles import SUM_SLACK, Floats, Ints
 from exactdp.engine.family.members import Members
 from exactdp.engine.lattice.peaks import PeakBounds, peak_bounds
 from exactdp.engine.lattice.plan import TOLERANCE, Plan, choose_nodes, log_expected, typical_transform
@@ -117,14 +117,14 @@ def nodes_of_pairs(
             doubled = 2 * np.einsum("s,sk->k", bound.strengths, phases(own, lattice.strides, own_nodes) ** 2)
             k = _translates(own, doubled, own_nodes, nodes, bands)
             squares = phases(k, strides, nodes) ** 2
-            room = bands.at(k) - (1 - 1e-9) * np.einsum("s,sk->k", strengths[member], squares)  # in a fixed order
+            room = bands.at(k) - (1 - SUM_SLACK) * np.einsum("s,sk->k", strengths[member], squares)  # in a fixed order
             ends = last[numbers[member, others]]
             first = 0
             for end in np.unique(ends).tolist():  # partners on coarse lattices need few nodes
                 here = slice(first, first := int(np.searchsorted(k, end, side="right")))
                 partners = others[ends >= end]
                 penalty = np.einsum("ps,sk->pk", strengths[partners], squares[:, here])
-                partner, place = np.nonzero(penalty * (1 - 1e-9) <= room[here])
+                partner, place = np.nonzero(penalty * (1 - SUM_SLACK) <= room[here])
                 found.add(numbers[member, partners[partner]], k[here][place])
     return found.sorted()
 
@@ -160,7 +160,7 @@ def _translates(own: Ints, doubled: Floats, own_nodes: int, nodes: int, bands: B
     """All k in [0, nodes / 2] that are congruent to plus or minus a node of the first period and within their own budget."""
     shifts = own_nodes * np.arange(nodes // own_nodes // 2 + 1, dtype=np.int64)[:, None]
     k = np.stack([shifts + own, shifts - own])
-    keep = (k >= 0) & (2 * k <= nodes) & (doubled * (1 - 1e-9) <= bands.at(k))
+    keep = (k >= 0) & (2 * k <= nodes) & (doubled * (1 - SUM_SLACK) <= bands.at(k))
     return distinct(k[keep])
 
 

@@ -14,9 +14,12 @@ from functools import cached_property
 from flint import acb, arb, fmpq
 
 from exactdp.balls import ball, precision
+from exactdp.doubles import FORMULA_SLACK
 from exactdp.engine.lattice.plan import Plan
 from exactdp.engine.payoff import Payoff, Threshold
-from exactdp.mechanisms.theta import POISSON_FROM, TWO_PI_SQUARED, log_theta_ratio_ball
+from exactdp.mechanisms.theta import LATER_TERMS, POISSON_FROM, TWO_PI_SQUARED, log_theta_ratio_ball
+
+_FIRST_ORDER = 1.0001  # |e^x - 1| <= 1.0001 |x| for |x| <= 1e-4
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,7 @@ class BallContour:
             factor *= (top / bottom) ** g.count
         if log_left_out == -math.inf:
             return factor
-        error = arb(0, arb(log_left_out + 1e-12 * abs(log_left_out)).exp() * 1.0001)  # Lemma 4
+        error = arb(0, arb(log_left_out + FORMULA_SLACK * abs(log_left_out)).exp() * _FIRST_ORDER)
         return factor * acb(1 + error, error)
 
     @cached_property
@@ -152,7 +155,7 @@ class BallContour:
         for g in self.plan.lattice.groups:
             s = float(g.sigma2)
             room = -math.log1p(-2.01 * math.exp(-TWO_PI_SQUARED * s)) if s >= POISSON_FROM else math.inf
-            offset = math.log(1.0001 * g.count) - TWO_PI_SQUARED * s + room
+            offset = math.log(LATER_TERMS * g.count) - TWO_PI_SQUARED * s + room
             sizes.append((offset, 4 * math.pi**2 * s / self.plan.nodes))
         return sizes
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from exactdp.doubles import LINE_SLACK, Floats
+from exactdp.doubles import LINE_SLACK, REMAINDER_SLACK, Floats
 from exactdp.engine.lattice.lattice import Group, Lattice
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 
@@ -91,7 +91,7 @@ def mix(split: Split, xs: list[int], lows: Floats, highs: Floats, rising: bool) 
     lower = float(np.sum(np.exp(weights + lows - scale) * (1 - slack)))
     upper = float(np.sum(np.exp(weights + highs - scale) * (1 + slack)))
     beyond = math.exp(above - scale) + math.exp(below - scale) if max(above, below) - scale < 700 else math.inf
-    return scale, max(lower * (1 - LINE_SLACK), 0.0), (upper + beyond * 1.001) * (1 + LINE_SLACK)
+    return scale, max(lower * (1 - LINE_SLACK), 0.0), (upper + beyond * (1 + REMAINDER_SLACK)) * (1 + LINE_SLACK)
 
 
 def log_weights(split: Split, xs: list[int]) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 
 from exactdp.balls import ATTEMPTS, correct_digits, raised
 from exactdp.brackets import Bracket, bracket_of_balls
-from exactdp.doubles import Bools, Floats
+from exactdp.doubles import FORMULA_SLACK, Bools, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.accuracy import RESORT_ATTEMPTS, RESORT_DIGITS, RESORT_WIDTH, if_affordable
 from exactdp.engine.lattice.ball import BallContour, BallSum
@@ -106,7 +106,7 @@ class Contours:
         for i, threshold in enumerate(thresholds):
             x = float(threshold.steps * self.lattice.step)
             if x > 0 and x * x / (2 * self.lattice.r) > _DEEPEST:  # Lemma 1: the payoff is at most P(S >= x)
-                parts[:, i] = -x * x / (2 * self.lattice.r) * (1 - 1e-12), 0.0, 1.0, x / self.lattice.r
+                parts[:, i] = -x * x / (2 * self.lattice.r) * (1 - FORMULA_SLACK), 0.0, 1.0, x / self.lattice.r
                 continue
             by_rung.setdefault(self.rung_of(payoff, threshold), []).append(i)
         for index, members in by_rung.items():

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from exactdp.doubles import UNIT, Complexes, Floats, Ints
+from exactdp.doubles import ACCOUNT_SLACK, SUM_SLACK, UNIT, Complexes, Floats, Ints
 from exactdp.engine.lattice.lattice import Lattice
 from exactdp.engine.lattice.moments import log_moments, whole_centres
 from exactdp.engine.lattice.plan import Plan
@@ -114,9 +114,9 @@ class Totals:
             a * (self.error_a + self.size_a * summing)
             + b * (self.error_b + self.size_b * summing)
             + np.abs(value) * (np.expm1(theta_error) + VALUE_UNITS * UNIT)
-        ) * (1 + 1e-6)
+        ) * (1 + ACCOUNT_SLACK)
         at_tilt = transform_at_tilt(plan.payoff, plan.lam, plan.lattice.h, a, b)
-        dropped = np.exp(log_dropped) * at_tilt * (1 + 1e-9)
+        dropped = np.exp(log_dropped) * at_tilt * (1 + SUM_SLACK)
         factor = np.exp(low)
         with np.errstate(over="ignore"):
             aliased = np.exp(log_aliased)

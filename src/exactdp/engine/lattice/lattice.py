@@ -16,7 +16,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import fraction, precision
-from exactdp.doubles import Floats
+from exactdp.doubles import SUM_SLACK, Floats
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.theta import log_theta_ratio, log_theta_ratio_ball, theta_ratio_error, tilted_mean_variance
 
@@ -153,4 +153,4 @@ class Lattice:
     def _log_theta_ball(self, tilt: Fraction) -> tuple[Fraction, float]:
         with precision(192):
             total = sum((g.count * log_theta_ratio_ball(g.sensitivity * tilt, g.sigma2) for g in self.groups), arb(0))
-            return fraction(total.mid()), float(total.rad()) * (1 + 1e-9)
+            return fraction(total.mid()), float(total.rad()) * (1 + SUM_SLACK)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from exactdp.doubles import UNIT, Floats, Ints
+from exactdp.doubles import SUM_SLACK, UNIT, Floats, Ints
 from exactdp.engine.lattice.lattice import Lattice
 from exactdp.engine.sieve.phases import phases
 from exactdp.mechanisms.theta import POISSON_FROM, log_cf_correction, log_cf_direct, theta_left_out
 
-_NEGLIGIBLE = 1e-18  # a theta factor this close to 1 is left out, and charged
+_NEGLIGIBLE = 1e-18  # the theta factors of all copies of a group, together this close to 1, are left out, and charged
 
 
 def whole_centres(lattice: Lattice, lam: float) -> Floats:
@@ -49,4 +49,4 @@ def log_moments(lattice: Lattice, lam: float, kept: Ints, nodes: int) -> tuple[F
         parts += own
         error += count * np.log1p(relative) + 8 * UNIT * own
     groups = len(lattice.groups)
-    return real, imag, (error + (groups + 2) * UNIT * parts) * (1 + 1e-9)
+    return real, imag, (error + (groups + 2) * UNIT * parts) * (1 + SUM_SLACK)

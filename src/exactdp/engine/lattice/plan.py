@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from exactdp.doubles import Floats, Ints
+from exactdp.doubles import EXPONENT_SLACK, FORMULA_SLACK, OPERATION_SLACK, SUM_SLACK, UNDERFLOW, Floats, Ints
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.lattice import Lattice
 from exactdp.engine.lattice.moments import log_moments
@@ -120,7 +120,7 @@ def _log_side(
     theta_low = float(theta[0]) - theta[1]
     size = lattice.r * d * d + abs(d) * period + abs(theta_low) + abs(theta_nu)
     exponents = offsets * d + (lattice.r * d * d / 2 + theta_nu - theta_low - abs(d) * period)
-    slack = 1e-15 * (np.abs(offsets * d) + size) + 1e-14  # nine units of rounding of the terms; a few are lost
+    slack = OPERATION_SLACK * (np.abs(offsets * d) + size) + EXPONENT_SLACK
     result: Floats = exponents + slack - math.log(-math.expm1(-abs(d) * period))
     return result
 
@@ -168,7 +168,7 @@ def typical_transform(payoff: Payoff, lam: float, h: float) -> float:
     """V(tilt) e^{tilt x0} for a threshold half-way between lattice points. Heuristic: affects accuracy only."""
     half = np.array([0.5 * h])
     a, b = (np.ones(1), np.zeros(1)) if payoff is Payoff.TAIL else (-np.expm1(-half), np.exp(-half) - math.exp(-h))
-    return max(float(transform_at_tilt(payoff, lam, h, a, b)[0]), 1e-300)
+    return max(float(transform_at_tilt(payoff, lam, h, a, b)[0]), UNDERFLOW)
 
 
 def trimmed(plan: Plan) -> Plan:
@@ -180,9 +180,9 @@ def trimmed(plan: Plan) -> Plan:
     real, _, error = log_moments(lattice, lam, plan.kept, nodes)
     log_weight = real + error + log_term_size(plan, angles(plan.kept, nodes))
     order = np.argsort(log_weight)
-    running = np.logaddexp.accumulate(log_weight[order]) + 1e-9
+    running = np.logaddexp.accumulate(log_weight[order]) + SUM_SLACK
     count = int(np.searchsorted(running, plan.log_dropped, side="right"))
-    total = float(np.logaddexp(plan.log_dropped, running[count - 1])) + 1e-12 if count else plan.log_dropped
+    total = float(np.logaddexp(plan.log_dropped, running[count - 1])) + FORMULA_SLACK if count else plan.log_dropped
     return replace(plan, kept=np.sort(plan.kept[order[count:]]), log_dropped=total)
 
 
@@ -195,7 +195,7 @@ def log_term_size(plan: Plan, turns: Floats) -> Floats:
         np.maximum(*(np.abs(f) for f in transform_factors(plan.payoff, plan.lam, plan.lattice.h, t)))
         for t in (turns, np.zeros(1))
     )
-    result: Floats = np.log(here / at_tilt) + (math.log(2 / plan.nodes) + 1e-9)
+    result: Floats = np.log(here / at_tilt) + (math.log(2 / plan.nodes) + SUM_SLACK)
     return result
 
 

@@ -17,7 +17,16 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import BITS, precision
-from exactdp.doubles import UNIT, Floats
+from exactdp.doubles import (
+    EXPONENT_SLACK,
+    FORMULA_SLACK,
+    OPERATION_SLACK,
+    REMAINDER_SLACK,
+    SUM_SLACK,
+    UNDERFLOW,
+    UNIT,
+    Floats,
+)
 from exactdp.engine.line.enumeration import fold, one_lattice
 from exactdp.engine.line.protocol import AnyThreshold, OneByOne, Used
 from exactdp.engine.line.total_loss import Part, TotalLoss
@@ -78,7 +87,7 @@ def list_coarse(total: TotalLoss, tilt: Fraction) -> Coarse | None:
             own = [base + tilted.units[0] * int(n) for n in folded.positions]
             joint = np.multiply.outer(weights, folded.weights)
             keep = joint > _CUT
-            missing += folded.missing + float(np.sum(joint[~keep])) * (1 + 1e-9)
+            missing += folded.missing + float(np.sum(joint[~keep])) * (1 + SUM_SLACK)
             rows, columns = np.nonzero(keep)
             if len(rows) > MOST_TERMS:
                 return None
@@ -125,7 +134,7 @@ class Conditioning(OneByOne):
         t = np.array([float(x.mid()) for x in inner])
         # in units of exp(log_scale): w e^{tilt t - K_rest(tilt)} times the rest's answer
         base = np.log(coarse.weights) + lam * t - log_rest
-        slack = coarse.relative + 8 * UNIT * (np.abs(lam * t) + abs(log_rest) + abs(log_scale) + 60) + 1e-14
+        slack = coarse.relative + 8 * UNIT * (np.abs(lam * t) + abs(log_rest) + abs(log_scale) + 60) + EXPONENT_SLACK
         log_low, log_high = (base + end for end in self._cheap(t))
         lower, upper = np.exp(log_low), np.exp(np.minimum(log_high, 700.0))
         slope, waiting = np.zeros(len(t)), np.ones(len(t), dtype=bool)
@@ -143,19 +152,20 @@ class Conditioning(OneByOne):
             waiting[chosen] = False
         n = (len(t) + 4) * UNIT
         low = float(np.sum(lower * (1 - slack))) * (1 - n)
-        high = float(np.sum(upper * (1 + slack))) * (1 + n) + coarse.missing * 1.001 + 1e-300
+        high = float(np.sum(upper * (1 + slack))) * (1 + n) + coarse.missing * (1 + REMAINDER_SLACK) + UNDERFLOW
         return log_scale, max(low, 0.0), high, float(slope.sum())
 
     def _cheap(self, t: Floats) -> tuple[Floats, Floats]:
         """Logarithmic bounds of the rest's answer that cost nothing: delta <= e^{K(nu) - nu t}, nu >= 0, and the same for 1 -
         delta with nu in [-1, 0] (Markov)."""
         orders, uppers = self._markov
-        exponents = uppers[:, None] - orders[:, None] * t[None, :] + 1e-12 * (1 + np.abs(orders[:, None] * t[None, :]))
+        tilts = orders[:, None] * t[None, :]
+        exponents = uppers[:, None] - tilts + FORMULA_SLACK * (1 + np.abs(tilts))
         delta = np.minimum(np.min(exponents[orders >= 0], axis=0), 0.0)
         rest = np.minimum(np.min(exponents[orders <= 0], axis=0), 0.0)
         own, other = (delta, rest) if self.payoff is Payoff.DELTA else (rest, delta)
         with np.errstate(divide="ignore"):
-            return np.log(-np.expm1(other)) - 1e-15, own
+            return np.log(-np.expm1(other)) - OPERATION_SLACK, own
 
     @cached_property
     def _markov(self) -> tuple[Floats, Floats]:

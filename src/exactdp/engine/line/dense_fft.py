@@ -19,7 +19,17 @@ from flint import arb
 from scipy.special import ndtr
 
 from exactdp.balls import BITS, ball, precision
-from exactdp.doubles import UNIT, Complexes, Floats
+from exactdp.doubles import (
+    CLOSE_SLACK,
+    EXPONENT_SLACK,
+    FORMULA_SLACK,
+    NORM_SLACK,
+    SUM_SLACK,
+    UNDERFLOW,
+    UNIT,
+    Complexes,
+    Floats,
+)
 from exactdp.engine.line.protocol import OneByOne
 from exactdp.engine.line.total_loss import Part, TotalLoss
 from exactdp.engine.payoff import Payoff
@@ -28,6 +38,8 @@ from exactdp.mechanisms.loss import Tilted
 
 POINTS = 1 << 17
 _LONGEST = 1 << 20  # points of one part's own lattice
+_OFF_GRID = 1e-9  # of a step: how far from its point a loss on the grid may have been rounded
+_SHORTEST = 1e-12  # a grid as long as this for a loss that is nearly constant
 _CUT = 1e-19  # tilted mass left out of one part: far below the rounding of its FFT
 _DEVIATIONS = 9.0  # from the mean to where a normal tail, 1e-19, is negligible
 
@@ -67,7 +79,7 @@ class DenseFFT(OneByOne):
             self._log_moment = total.log_moment(tilt)
             views = [(part, part.loss.tilted(tilt)) for part in total.parts]
         mean, variance = total.mean_variance(self._lam)
-        self.step = max(2.4 * _DEVIATIONS * math.sqrt(variance), 1e-12) / points
+        self.step = max(2.4 * _DEVIATIONS * math.sqrt(variance), _SHORTEST) / points
         self._first = math.floor(mean / self.step) - points // 2
         up = down = np.ones(points // 2 + 1, dtype=np.complex128)
         start, wrong, missing = 0, 0.0, 0.0
@@ -88,7 +100,7 @@ class DenseFFT(OneByOne):
     def _on_grid(self, atoms: _Atoms) -> _Rounded:
         """Losses rounded to grid points in both directions, their weights multiplied by e^{tilt (rounded - loss)}, all copies."""
         slack = max(
-            1e-9, 8 * UNIT * float(np.max(np.abs(atoms.losses))) / self.step
+            _OFF_GRID, 8 * UNIT * float(np.max(np.abs(atoms.losses))) / self.step
         )  # covers the rounding of the losses
         lower, upper = np.floor(atoms.losses / self.step - slack), np.ceil(atoms.losses / self.step + slack)
         start = int(lower.min())
@@ -98,7 +110,7 @@ class DenseFFT(OneByOne):
             place = (grid.astype(np.int64) - start) % self.points
             vector = np.bincount(place, atoms.weights * moved, minlength=self.points)
             transforms.append(np.fft.rfft(vector) ** atoms.copies)
-        wrong = atoms.copies * (atoms.wrong + 8 * math.log2(self.points) * UNIT + 1e-14)
+        wrong = atoms.copies * (atoms.wrong + 8 * math.log2(self.points) * UNIT + EXPONENT_SLACK)
         return _Rounded(transforms[0], transforms[1], atoms.copies * start, wrong, atoms.copies * atoms.missing)
 
     def _gaussian(self, part: Part, view: Tilted) -> _Rounded:
@@ -113,9 +125,9 @@ class DenseFFT(OneByOne):
         mass[np.diff(np.sign(edges)) != 0] = np.diff(ndtr(edges))[np.diff(np.sign(edges)) != 0]
         up, down = np.zeros(self.points), np.zeros(self.points)
         up[1 : cells + 1], down[:cells] = mass, mass
-        most = math.exp(abs(self._lam) * self.step * (1 + 1e-9))
+        most = math.exp(abs(self._lam) * self.step * (1 + SUM_SLACK))
         scales = (most, 1 / most) if self._payoff is Payoff.DELTA else (1 / most, most)
-        wrong = 8 * math.log2(self.points) * UNIT + 1e-13
+        wrong = 8 * math.log2(self.points) * UNIT + CLOSE_SLACK
         return _Rounded(
             np.fft.rfft(up) * scales[0], np.fft.rfft(down) * scales[1], start, wrong, 2.1 * float(ndtr(-_DEVIATIONS))
         )
@@ -137,11 +149,11 @@ class DenseFFT(OneByOne):
         slope = float(self._up[above] @ np.exp(-(1 + self._lam) * u[above]))
         place = 8 * UNIT * (abs(self._first) * self.step + abs(middle) + self.points * self.step)  # error of u
         # the weights add up to little more than 1, and a gain changes by at most (1 + tilt) times the error of u
-        wrong = 1.01 * self._wrong * float(np.linalg.norm(gain)) + 3 * place * (1 + abs(self._lam))
-        wrong += (self.points * UNIT + 1e-13) * float(np.abs(high_row) @ gain)
+        wrong = (1 + NORM_SLACK) * self._wrong * float(np.linalg.norm(gain)) + 3 * place * (1 + abs(self._lam))
+        wrong += (self.points * UNIT + CLOSE_SLACK) * float(np.abs(high_row) @ gain)
         high = float(high_row @ gain) + wrong + self._missing
         low = float(low_row @ gain) - wrong - self._missing
-        slack = 1e-14 + 4 * UNIT * abs(log_scale)
+        slack = EXPONENT_SLACK + 4 * UNIT * abs(log_scale)
         return log_scale, max(low, 0.0) * (1 - slack), high * (1 + slack), max(slope, 0.0)
 
 
@@ -150,13 +162,13 @@ def _mass_outside(total: TotalLoss, tilt: Fraction, low: float, high: float) -> 
     with precision(BITS):
         here = float(total.log_moment(tilt).mid())
     lam, found = float(tilt), 0.0
-    deviation = math.sqrt(max(total.mean_variance(lam)[1], 1e-300))
+    deviation = math.sqrt(max(total.mean_variance(lam)[1], UNDERFLOW))
     for sign, end in ((-1, low), (1, high)):
         best = 0.0
         for stretch in (0.25, 0.5, 1.0, 2.0):
             d = sign * stretch * _DEVIATIONS / deviation
             upper = total.log_moment_upper(lam + d)
-            best = min(best, upper - here - d * end + 1e-12 * (abs(upper) + abs(here) + abs(d * end)))
+            best = min(best, upper - here - d * end + FORMULA_SLACK * (abs(upper) + abs(here) + abs(d * end)))
         found += math.exp(best)
     return found
 

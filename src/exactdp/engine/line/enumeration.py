@@ -17,7 +17,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import BITS, ball, precision
-from exactdp.doubles import UNIT, Floats, Ints
+from exactdp.doubles import ACCOUNT_SLACK, NORM_SLACK, REMAINDER_SLACK, SUM_SLACK, UNDERFLOW, UNIT, Floats, Ints
 from exactdp.engine.line.protocol import OneByOne, Used
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.engine.payoff import Payoff
@@ -68,14 +68,14 @@ class ListedValues:
             self.value_error + other.value_error + UNIT * largest,
             self.relative + other.relative + 2 * UNIT,
             self.missing + other.missing + lost,
-            (self.absolute + other.absolute) * (1 + 1e-6),
+            (self.absolute + other.absolute) * (1 + ACCOUNT_SLACK),
         )
 
 
 def _without_negligible(weights: Floats) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], float]:
     """Which weights to keep, so that the others add up to at most about CUT, and what those add up to."""
     keep = weights > CUT / len(weights)
-    return keep, float(np.sum(weights[~keep])) * (1 + 1e-9)
+    return keep, float(np.sum(weights[~keep])) * (1 + SUM_SLACK)
 
 
 def one_lattice(loss: Loss) -> float | None:
@@ -178,7 +178,7 @@ def _fold_table(
         keep, lost = _without_negligible(own)
         found, own = found[keep], own[keep]
         relative += (4 + 2 + len(weights)) * UNIT
-        missing += lost + 1e-300 * len(products)
+        missing += lost + UNDERFLOW * len(products)
     return found, own, relative, missing
 
 
@@ -220,7 +220,7 @@ def _convolved(one: Atoms, two: Atoms) -> Atoms | None:
         weights[low : high + 1],
         one.relative + two.relative + relative,
         one.missing + two.missing + lost,
-        (one.absolute + two.absolute) * (1 + 1e-6) + absolute,
+        (one.absolute + two.absolute) * (1 + ACCOUNT_SLACK) + absolute,
     )
 
 
@@ -237,7 +237,7 @@ def _product(one: Floats, two: Floats) -> tuple[Floats, float, float]:
     product = np.fft.irfft(np.fft.rfft(one, size) * np.fft.rfft(two, size), size)
     norms = sum(float(np.linalg.norm(v)) for v in (one, two, product))
     error = 8.1 * math.log2(size) * UNIT * norms * math.sqrt(size)
-    return np.maximum(product[:n], 0.0), 0.0, 1.01 * error
+    return np.maximum(product[:n], 0.0), 0.0, (1 + NORM_SLACK) * error
 
 
 def halves(parts: list[ListedValues], looks: int) -> tuple[ListedValues, ListedValues] | None:
@@ -270,7 +270,7 @@ class Enumeration(OneByOne):
         self._value_error = asking.value_error + sorted_half.value_error
         self._relative = asking.relative + sorted_half.relative
         self._missing = asking.missing + sorted_half.missing
-        self._absolute = (asking.absolute + sorted_half.absolute) * (1 + 1e-6)
+        self._absolute = (asking.absolute + sorted_half.absolute) * (1 + ACCOUNT_SLACK)
         self.sizes = len(asking.values), len(sorted_half.values)
 
     @cached_property
@@ -337,8 +337,8 @@ class Enumeration(OneByOne):
         wrong += self._absolute * largest
         missing = self._missing * largest
         factor = math.exp(slip)
-        wrong, value = wrong * 1.001 * factor, value * factor
-        upper = (value + wrong + missing * 1.001) * (1 + 8 * UNIT) + 1e-300
+        wrong, value = wrong * (1 + REMAINDER_SLACK) * factor, value * factor
+        upper = (value + wrong + missing * (1 + REMAINDER_SLACK)) * (1 + 8 * UNIT) + UNDERFLOW
         return log_scale, max(value - wrong, 0.0) * (1 - 4 * UNIT), upper, slope * factor
 
     def _tails(self, first: Ints, starts: Floats, s: float, sums: Floats) -> Floats:

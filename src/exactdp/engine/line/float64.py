@@ -11,13 +11,14 @@ from flint import arb
 
 from exactdp.balls import BITS, ball, precision
 from exactdp.brackets import Bracket
-from exactdp.doubles import UNIT, Complexes, Floats, Ints
+from exactdp.doubles import ACCOUNT_SLACK, SUM_SLACK, UNIT, Complexes, Floats, Ints
 from exactdp.engine.lattice.float64 import BLOCK, PHASE_UNITS, TERM_UNITS, VALUE_UNITS
 from exactdp.engine.line.plan import LinePlan
 from exactdp.engine.line.protocol import Used
 from exactdp.engine.payoff import Payoff
 from exactdp.engine.sieve.fixed_point import Turn
 
+_SECOND_DOUBLE = 1e-18  # more than the rounding of the second of two doubles that add up to a logarithm below 1e13
 _NODES_AT_ONCE = 1 << 14
 
 
@@ -90,7 +91,7 @@ class LineContour:
             own = count * (np.abs(logs.real) + np.abs(logs.imag))
             size += own
             error += count * np.log1p(relative) + 4 * UNIT * own
-        error = (error + (len(view.tilted) + 2) * UNIT * size) * (1 + 1e-9)
+        error = (error + (len(view.tilted) + 2) * UNIT * size) * (1 + SUM_SLACK)
         weights = np.where(k == 0, 1.0, 2.0) / float(view.period)
         moments = weights * np.exp(real) * (np.cos(imag) + 1j * np.sin(imag))
         z: Complexes = np.empty(len(k), dtype=np.complex128)
@@ -139,9 +140,9 @@ class LineContour:
         smoothed = np.zeros(len(thresholds))
         if plan.smoothing:
             most = np.abs(density) + rounding_density + math.exp(plan.log_dropped_density)
-            smoothed = (1 + tau) * float(plan.smoothing) * most * (1 + 1e-9)
-        dropped = math.exp(plan.log_dropped) * at_tilt * (1 + 1e-9)
-        own = (rounding + np.abs(value) * (np.expm1(scale_error) + VALUE_UNITS * UNIT)) * (1 + 1e-6)
+            smoothed = (1 + tau) * float(plan.smoothing) * most * (1 + SUM_SLACK)
+        dropped = math.exp(plan.log_dropped) * at_tilt * (1 + SUM_SLACK)
+        own = (rounding + np.abs(value) * (np.expm1(scale_error) + VALUE_UNITS * UNIT)) * (1 + ACCOUNT_SLACK)
         with np.errstate(over="ignore"):
             aliased = np.exp(plan.log_aliasing([float(y.mid()) for y in thresholds]))
         f = np.exp(low)
@@ -158,7 +159,7 @@ class LineContour:
                 exact = self.plan.log_moment - tilt * y
                 high = float(exact.mid())
                 rest = exact - arb(high)
-                rows.append((high, float(rest.mid()), float(rest.rad()) + 1e-18))
+                rows.append((high, float(rest.mid()), float(rest.rad()) + _SECOND_DOUBLE))
         columns = np.array(rows).reshape(-1, 3).T
         return columns[0], columns[1], columns[2]
 

@@ -24,7 +24,7 @@ from flint import arb
 
 from exactdp.balls import BITS, ball, precision
 from exactdp.brackets import Bracket, Point, overwrite
-from exactdp.doubles import EXP_SLACK, Floats
+from exactdp.doubles import EXP_SLACK, FORMULA_SLACK, UNDERFLOW, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.line.conditioning import Conditioning, list_coarse, split_coarse
 from exactdp.engine.line.dense_fft import DenseFFT
@@ -124,11 +124,11 @@ class LineMethods:
         away, shrink = -np.expm1(np.minimum(e, 0.0)), np.exp(np.minimum(e, 0.0))
         lower = (away + shrink * turned.lower_floats()) * (1 - EXP_SLACK)
         upper = (away + shrink * turned.upper_floats()) * (1 + EXP_SLACK)
-        better = e < -1e-12  # where e is certainly negative
+        better = e < -FORMULA_SLACK  # where e is certainly negative
         lower = np.where(better, lower, other.lower_floats())
         upper = np.where(better, np.minimum(upper, 1.0), other.upper_floats())
         with np.errstate(divide="ignore"):
-            density = np.log(np.maximum(rest.upper_floats() - shrink * np.exp(found[6]), 1e-300))
+            density = np.log(np.maximum(rest.upper_floats() - shrink * np.exp(found[6]), UNDERFLOW))
         return np.stack([np.zeros_like(e), lower, upper, rest.log_scale, rest.lower, rest.upper, density])
 
     def _evaluate(self, rung: LineRung, thresholds: list[arb]) -> tuple[Bracket, Floats]:
@@ -167,8 +167,7 @@ class LineMethods:
         """delta <= e^{K(nu) - nu y} for nu >= 0, 1 - delta the same for nu in [-1, 0], at the rung's tilt and at 0."""
         nu = float(rung.tilt)
         logs = self.total.log_moment_upper(nu) - nu * np.array(thresholds)
-        # 1e-12: thousands of units of rounding, where a product and a difference lose a few
-        logs = np.minimum(logs + 1e-12 * (1 + np.abs(nu * np.array(thresholds))), 0.0)
+        logs = np.minimum(logs + FORMULA_SLACK * (1 + np.abs(nu * np.array(thresholds))), 0.0)
         return Bracket(logs, np.zeros_like(logs), np.ones_like(logs)), np.full_like(logs, abs(nu))
 
     def method(self, rung: LineRung) -> Method:

@@ -18,7 +18,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import BITS, ball, precision
-from exactdp.doubles import PHASE_ERROR, Floats, Ints
+from exactdp.doubles import CLOSE_SLACK, EXPONENT_SLACK, FORMULA_SLACK, PHASE_ERROR, SUM_SLACK, UNDERFLOW, Floats, Ints
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.tilts import short
 from exactdp.engine.line.tilts import LineRung
@@ -108,7 +108,7 @@ class View:
         budget, penalty = bands.at(k), np.zeros(len(k))
         for strength, turn in self._by_strength:
             v = np.maximum(np.abs(turn.phases(k)) - 2 * PHASE_ERROR, 0.0)
-            penalty += strength * (v * v) * (1 - 1e-9)
+            penalty += strength * (v * v) * (1 - SUM_SLACK)
             alive = (penalty <= budget) | (k == 0)
             if not alive.all():
                 k, budget, penalty = k[alive], budget[alive], penalty[alive]
@@ -170,7 +170,7 @@ class _Aliasing:
         self._total, (self._payoff, self._lam) = total, where
         self._smoothing, self._log_moment = smoothing, log_moment
         self._known: dict[float, float] = {}
-        variances = {max(v, 1e-300) for v in (total.mean_variance(self._lam)[1], total.widest)}
+        variances = {max(v, UNDERFLOW) for v in (total.mean_variance(self._lam)[1], total.widest)}
         self._moves = [stretch / v for stretch in (1.0, 0.25, 4.0) for v in variances]
 
     def _upper(self, nu: float) -> float:
@@ -193,7 +193,7 @@ class _Aliasing:
             upper = self._upper(nu)
             size = abs(upper) + abs(self._log_moment) + abs(d * y) + abs(d) * period
             exponent = upper - self._log_moment - d * y - abs(d) * period
-            best = min(best, exponent + 1e-14 * size + 1e-13 - math.log(-math.expm1(-abs(d) * period)))
+            best = min(best, exponent + EXPONENT_SLACK * size + CLOSE_SLACK - math.log(-math.expm1(-abs(d) * period)))
             if best <= enough:
                 break
         return best
@@ -202,7 +202,7 @@ class _Aliasing:
 def make_line_plan(total: TotalLoss, where: LineRung, effort: Effort, finest: float = FINEST) -> LinePlan:
     """The finest contour for a rung that the effort allows."""
     lam = float(where.tilt)
-    variance = max(total.mean_variance(lam)[1], 1e-30 * total.widest, 1e-300)
+    variance = max(total.mean_variance(lam)[1], 1e-30 * total.widest, UNDERFLOW)
     width = finest
     while True:
         plan = _Planner(total, where, variance, width).plan(effort, is_last=width >= COARSEST)
@@ -270,7 +270,7 @@ class _Planner:
     def _last_node(self, period: float) -> int:
         """Where the Gaussian factor alone has done the work."""
         wanted = -(self._log_aim + math.log(1e-2))
-        last = math.sqrt(2 * max(wanted, 1.0) / max(self._spread, 1e-300)) * period / (2 * math.pi)
+        last = math.sqrt(2 * max(wanted, 1.0) / max(self._spread, UNDERFLOW)) * period / (2 * math.pi)
         return math.ceil(last) + 1 if last < LARGEST_NODE else LARGEST_NODE + 1
 
     def _bands(self, last: int, period: float) -> Bands:
@@ -286,7 +286,7 @@ class _Planner:
         masses = []
         for i in range(len(edges) - 1):
             first, final = math.floor(max(edges[i], 0.0)) + 1, math.floor(edges[i + 1])
-            omega = first * 2 * math.pi / period * (1 - 1e-12)
+            omega = first * 2 * math.pi / period * (1 - FORMULA_SLACK)
             log_size = -self._spread * omega * omega / 2
             if transform:
                 log_size += sum(math.log(min(1.0, c / omega)) for c in self._corners)
@@ -296,7 +296,7 @@ class _Planner:
     def _log_beyond(self, last: int, period: float) -> float:
         """The same for all nodes after the last, |cf| being at most 1: the transform falls like C1 C2 / om^2, and sum 1/k^2 <
         1/last."""
-        omega = 2 * math.pi * last / period * (1 - 1e-12)
+        omega = 2 * math.pi * last / period * (1 - FORMULA_SLACK)
         return (
             math.log(self._corners[0] * self._corners[1] * period / (2 * math.pi**2 * last))
             - self._spread * omega * omega / 2
@@ -306,7 +306,7 @@ class _Planner:
         """The bound for the sum without the transform: beyond the last node an integral of the Gaussian factor."""
         edges = [0.0, *bands.edges[1:].tolist()]
         masses = self._log_masses(edges, period, transform=False)
-        omega = 2 * math.pi * edges[-1] / period * (1 - 1e-12)
+        omega = 2 * math.pi * edges[-1] / period * (1 - FORMULA_SLACK)
         beyond = -self._spread * omega * omega / 2 - math.log(math.pi * self._spread * omega)
         return log_sum_dropped(masses, bands.budgets - bands.slack, beyond)
 

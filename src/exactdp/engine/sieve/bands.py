@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from exactdp.doubles import Floats, Ints
+from exactdp.doubles import FORMULA_SLACK, SUM_SLACK, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,8 @@ def even_budgets(log_masses: Floats, share: float) -> Floats:
 
 
 def log_sum_dropped(log_masses: Floats, budgets: Floats, log_beyond: float = -math.inf) -> float:
-    """Theorem 3: what the nodes over budget, and all those beyond the last edge, can add up to; 1e-9 covers the rounding of a sum
-    of a few hundred terms."""
-    return float(np.logaddexp(np.logaddexp.reduce(log_masses - budgets), log_beyond)) + 1e-9
+    """Theorem 3: what the nodes over budget, and all those beyond the last edge, can add up to."""
+    return float(np.logaddexp(np.logaddexp.reduce(log_masses - budgets), log_beyond)) + SUM_SLACK
 
 
 def make_bands(nodes: int, period: float, corners: tuple[float, ...], slack: float, log_aim: float) -> Bands:
@@ -88,7 +87,7 @@ def _log_masses(edges: list[float], nodes: int, period: float, corners: tuple[fl
     """log of (number of nodes / N) times the largest relative size of the transform, for each band (from edges[0] = 0)."""
     masses = []
     for low, high in pairwise(edges):
-        omega = (math.floor(low) + 1) * 2 * math.pi / period * (1 - 1e-12)  # the first node of the band
+        omega = (math.floor(low) + 1) * 2 * math.pi / period * (1 - FORMULA_SLACK)  # the first node of the band
         size = math.prod(min(1.0, c / omega) for c in corners)
         count = 2 * (math.floor(high) - math.floor(low))
         if nodes % 2 == 0 and high == nodes // 2:

@@ -39,13 +39,14 @@ import numpy as np
 from flint import arb, fmpz_mat
 
 from exactdp.balls import precision
-from exactdp.doubles import PHASE_ERROR, Floats, Ints
+from exactdp.doubles import FORMULA_SLACK, PHASE_ERROR, SUM_SLACK, Floats, Ints
 from exactdp.engine.sieve.fixed_point import LARGEST_NODE, Turn
 from exactdp.errors import InvalidInputError, LatticeTooFineError
 
 Group = tuple[Fraction, float]
 
 _SPARE_BITS = 24  # the basis is rounded to 2^-24 of the radius at the largest node
+_SPARE = 1e-6  # of a coefficient: more than what is lost where steps are not exact
 _LARGEST_COEFFICIENT = 2.0**50
 _CHUNK = 1 << 16  # partial vectors held at once
 _FEW_EXPECTED = 1e-3  # enough groups in the lattice when so few nodes are expected by chance
@@ -72,7 +73,7 @@ def nodes_by_reduction(
     if not math.isfinite(budget):
         raise InvalidInputError(f"the budget must be finite, got {budget}")
     groups = _merged(turns, strengths)
-    batches = _batches(groups, first, last, budget * (1 + 1e-12), allowance)
+    batches = _batches(groups, first, last, budget * (1 + FORMULA_SLACK), allowance)
     kept = [_within(k[(k >= first) & (k <= last)], groups, budget) for k in batches]
     ordered = np.sort(np.concatenate([np.zeros(1, dtype=np.int64), *kept]))  # node 0 is before all others
     nodes: list[int] = ordered[1:][ordered[1:] != ordered[:-1]].tolist()
@@ -192,13 +193,13 @@ def _search(triangle: Floats, steps: tuple[int, ...], limit: float) -> _Search:
     diagonal, above = np.diag(triangle), np.abs(np.triu(triangle, 1))
     largest, errors, slack = np.zeros(size), np.zeros(size), np.zeros(size)
     for i in reversed(range(size)):
-        reach = ((limit + above[i] @ largest) / diagonal[i] + 2.0**-60 * float(largest.sum())) * (1 + 1e-9)
+        reach = ((limit + above[i] @ largest) / diagonal[i] + 2.0**-60 * float(largest.sum())) * (1 + SUM_SLACK)
         largest[i] = math.floor(reach)
         terms = above[i] @ largest + diagonal[i] * largest[i]
         errors[i] = (size + 3) * 2.0**-52 * terms + 2.0**-60 * diagonal[i] * float(np.sum(largest[i:]))
-        slack[i] = 2.0**-48 * reach + 1e-12
+        slack[i] = 2.0**-48 * reach + FORMULA_SLACK
     error = float(np.linalg.norm(errors))
-    radius = (limit + error) * (1 + 1e-9)
+    radius = (limit + error) * (1 + SUM_SLACK)
     provable = error <= limit / 1000 and float(largest.max()) <= _LARGEST_COEFFICIENT
     return _Search(triangle, steps, radius, largest, slack, provable)
 
@@ -288,7 +289,7 @@ class _Search:
         lows, highs = [], []
         steps = np.array([float(s) for s in self.steps])
         base = partial @ steps
-        spare = 2.0**-48 * len(steps) * (np.abs(partial) @ np.abs(steps) + last) / abs(steps[0]) + 1e-6
+        spare = 2.0**-48 * len(steps) * (np.abs(partial) @ np.abs(steps) + last) / abs(steps[0]) + _SPARE
         for start, stop in ((first, last), (-last, -first)):
             ends = (start - base) / steps[0], (stop - base) / steps[0]
             below, above = np.minimum(*ends) - spare, np.maximum(*ends) + spare
@@ -310,6 +311,6 @@ def _within(k: Ints, groups: list[Group], budget: float) -> Ints:
     for turn, strength in sorted(groups, key=lambda g: -g[1]):
         angle = np.maximum(np.abs(Turn.nearest(turn).phases(k)) - 2 * PHASE_ERROR, 0.0)
         penalty += strength * angle * angle
-        keep = penalty * (1 - 1e-12) <= budget
+        keep = penalty * (1 - FORMULA_SLACK) <= budget
         k, penalty = k[keep], penalty[keep]
     return k

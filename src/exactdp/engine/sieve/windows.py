@@ -18,7 +18,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from exactdp.doubles import Floats, Ints
+from exactdp.doubles import CLOSE_SLACK, SUM_SLACK, Floats, Ints
 from exactdp.engine.effort import Effort
 from exactdp.engine.sieve.bands import Bands
 from exactdp.engine.sieve.phases import phases
@@ -31,6 +31,7 @@ NODE_LIMIT = 4_000_000
 _EXPLICIT = 512  # below this many candidate nodes, test each instead of walking windows
 _QUICK = 300_000  # partial peaks walked before lattice reduction is tried
 _RATIO = 16  # between the ends of one range of lattice reduction
+_SPARE = 1e-6  # of a node, and of a budget: more than what rounding moves where it is not relative
 _CHUNK = 1 << 14  # windows of the first group walked at once
 _BATCH_LIMIT = 4_000_000  # partial peaks held in memory at once
 
@@ -99,7 +100,7 @@ def _reduce(combs: list[Comb], last: int, bands: Bands, keep: Callable[[Ints], I
     found, total, first = [keep(np.arange(_EXPLICIT, dtype=np.int64))], 0, _EXPLICIT
     while first <= last:
         end = min(_RATIO * first, last)
-        budget = float(bands.at(np.array([first]))[0]) * (1 + 1e-9) + 1e-9
+        budget = float(bands.at(np.array([first]))[0]) * (1 + SUM_SLACK) + SUM_SLACK
         nodes = nodes_by_reduction(turns, strengths, first, end, budget, max(limit // 30, 1))
         total += len(nodes)
         if total > NODE_LIMIT:
@@ -133,7 +134,7 @@ def _filter(k: Ints, groups: list[tuple[int, float]], nodes: int, bands: Bands) 
     """The nodes among k whose exact penalty is within budget."""
     v = phases(k, tuple(stride for stride, _ in groups), nodes)
     penalty = np.array([strength for _, strength in groups]) @ (v * v)
-    keep: Ints = k[(penalty * (1 - 1e-9) <= bands.at(k)) | (k == 0)]
+    keep: Ints = k[(penalty * (1 - SUM_SLACK) <= bands.at(k)) | (k == 0)]
     return keep
 
 
@@ -150,7 +151,7 @@ def _candidates(combs: list[Comb], last: int, bands: Bands, allowance: int) -> I
             centre,
             np.full(len(centre), combs[0].curvature),
             np.zeros(len(centre)),
-            bands.at(np.maximum(centre - spacing / 2, 0.0)) * (1 + 1e-9) + 1e-6,
+            bands.at(np.maximum(centre - spacing / 2, 0.0)) * (1 + SUM_SLACK) + _SPARE,
         )
         for comb in combs[1:]:
             if peaks.integers(last)[2] <= max(len(peaks.centre), _EXPLICIT):
@@ -182,9 +183,9 @@ class _Peaks:
     budget: Floats
 
     def reach(self) -> Floats:
-        """Half the width of each window, widened beyond the rounding of the centres: by 900 units of them, and 1e-6 of a node."""
+        """Half the width of each window, widened beyond the rounding of the centres: by CLOSE_SLACK of them, and by _SPARE."""
         room = np.maximum(self.budget - self.constant, 0.0)
-        return np.sqrt(room / self.curvature) + 1e-6 + 1e-13 * self.centre
+        return np.sqrt(room / self.curvature) + _SPARE + CLOSE_SLACK * self.centre
 
     def integers(self, last: int) -> tuple[Ints, Ints, int]:
         reach = self.reach()
@@ -199,7 +200,7 @@ class _Peaks:
         """
         spacing, curvature = comb.spacing, comb.curvature
         room = np.maximum(self.budget - self.constant, 0.0)
-        reach = np.sqrt(room * (1 / self.curvature + 1 / curvature)) + 1e-6 + 1e-13 * self.centre
+        reach = np.sqrt(room * (1 / self.curvature + 1 / curvature)) + _SPARE + CLOSE_SLACK * self.centre
         final_peak = math.floor(last / spacing) + 1
         first = np.ceil(np.clip((self.centre - reach) / spacing, 0, final_peak + 1)).astype(np.int64)
         final = np.floor(np.clip((self.centre + reach) / spacing, -1, final_peak)).astype(np.int64)
@@ -210,7 +211,7 @@ class _Peaks:
         peak = ranges(first, final) * spacing
         c1, k1 = self.centre[owner], self.curvature[owner]
         together = k1 + curvature
-        gap = np.maximum(np.abs(c1 - peak) - 1e-6 - 1e-13 * c1, 0.0)
+        gap = np.maximum(np.abs(c1 - peak) - _SPARE - CLOSE_SLACK * c1, 0.0)
         constant = self.constant[owner] + k1 * curvature / together * gap * gap
         keep = constant <= self.budget[owner]
         owner = owner[keep]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from exactdp.doubles import Floats, Ints
+from exactdp.doubles import ACCOUNT_SLACK, SUM_SLACK, UNDERFLOW, Floats, Ints
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 
 _CELLS = 160
@@ -63,7 +63,7 @@ class NoiseGroup:
             curved = curved + term * (math.pi * u * self.sensitivity) ** 2
             if float(term[-1]) < 1e-320 or u * self.sigma2 > 60:
                 break
-        return first, total * (1 + 1e-9), curved * (1 + 1e-9)
+        return first, total * (1 + SUM_SLACK), curved * (1 + SUM_SLACK)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Zone:
     @cached_property
     def log_gauss(self) -> Floats:
         """log of e^{-R low^2/2} width / pi."""
-        return -self.r * self.low**2 / 2 + np.log(np.maximum(self.high - self.low, 1e-300) / math.pi) + 1e-6
+        return -self.r * self.low**2 / 2 + np.log(np.maximum(self.high - self.low, UNDERFLOW) / math.pi) + ACCOUNT_SLACK
 
     def tail(self, d: float, log_height: float) -> float:
         """(1/pi) times the integral over om > cut of e^{-R om^2/2 + 2 pi d om + log_height}."""
@@ -154,7 +154,7 @@ class Grid:
         self._plain = (1 + terms.first) * gauss
         self._second = terms.linear * gauss + bend * terms.total
         self._curved = terms.linear_curved * gauss + bend * terms.curved
-        self.tail = (1e-300 + zone.tail(0.0, 0.0) + terms.tail) * (1 + 1e-9)
+        self.tail = (UNDERFLOW + zone.tail(0.0, 0.0) + terms.tail) * (1 + SUM_SLACK)
         """(1/pi) integral over om > om_c of e^{-R om^2/2} (1 + |first-order terms|)."""
 
     @property
@@ -173,7 +173,7 @@ class Grid:
         omega, near = 2 * math.pi / h, 2 * math.pi / h - self.cut
         m0, m1, m2 = self._moments
         product, total = lam * (lam + 1) * m0 + (2 * lam + 1) * m1 + m2, (2 * lam + 1) * m0 + 2 * m1
-        return 2 * (product * _ZETA4 / (omega * near) ** 2 + total * _ZETA3 / (omega * near**2)) * (1 + 1e-9)
+        return 2 * (product * _ZETA4 / (omega * near) ** 2 + total * _ZETA3 / (omega * near**2)) * (1 + SUM_SLACK)
 
     @cached_property
     def _moments(self) -> list[Any]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from exactdp.doubles import Floats, Ints
+from exactdp.doubles import ACCOUNT_SLACK, SUM_SLACK, Floats, Ints
 from exactdp.engine.lattice.tilts import short
 from exactdp.engine.line.plan import View
 from exactdp.engine.line.total_loss import Part, TotalLoss
@@ -27,7 +27,6 @@ from exactdp.theory.gaussian_gap.central_zone import NoiseGroup
 
 _CELLS = 10.0  # cells in one standard deviation 1/sqrt(R) of a peak
 _LOOKS = 500_000  # nodes, windows or partial peaks that one listing may look at
-_FAR_SLACK = 1e-9  # 9 million units of rounding (see engine/__init__.py)
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class Cells:
         self.width = 2 * math.pi / float(period)
         self._groups, self._start, self._step = NoiseGroup.all_of(mechanisms), start, step
         # how far the root of the penalty moves in half a cell
-        self.reach = self.width / 2 * math.sqrt(spread / 2) * (1 + _FAR_SLACK)
+        self.reach = self.width / 2 * math.sqrt(spread / 2) * (1 + SUM_SLACK)
 
     def weight(self, omega: Floats) -> Floats:
         """1 / om^2, or with all translates by 2 pi / step: (step/2)^2 / sin^2(om step/2); falls up to pi / step."""
@@ -102,8 +101,8 @@ class Cells:
         lengths = np.diff(np.floor(edges)) * self.width
         masses = np.log(lengths * self.weight(lows) / math.pi) - self.view.spread * lows**2 / 2
         wanted = even_budgets(masses, math.log(aim / len(masses)))
-        budgets = (np.sqrt(np.maximum(wanted, 0.0)) + self.reach) ** 2 * (1 + _FAR_SLACK)
-        log_dropped = float(np.logaddexp.reduce(masses - np.maximum(wanted, 0.0))) + self.view.slack + _FAR_SLACK
+        budgets = (np.sqrt(np.maximum(wanted, 0.0)) + self.reach) ** 2 * (1 + SUM_SLACK)
+        log_dropped = float(np.logaddexp.reduce(masses - np.maximum(wanted, 0.0))) + self.view.slack + SUM_SLACK
         return Bands(np.array([-1.0, *edges[1:]]), budgets, self.view.slack, log_dropped)
 
     def listed(self, kept: Ints) -> float:
@@ -123,7 +122,7 @@ class Cells:
         lows = np.maximum((kept - 0.5) * self.width, self._start)
         root = np.maximum(np.sqrt(penalty) - self.reach, 0.0)
         log_size = log_extra - root * root - self.view.spread * lows**2 / 2
-        return float(np.sum(np.exp(log_size) * self.weight(lows))) * self.width / math.pi * (1 + 1e-6)
+        return float(np.sum(np.exp(log_size) * self.weight(lows))) * self.width / math.pi * (1 + ACCOUNT_SLACK)
 
 
 def _extra(s: float, v: Floats) -> Floats:

@@ -30,7 +30,7 @@ from scipy.special import wofz
 
 from exactdp.accounting.composition import Composition
 from exactdp.balls import ball, precision
-from exactdp.doubles import UNIT, Floats
+from exactdp.doubles import CLOSE_SLACK, FORMULA_SLACK, UNDERFLOW, UNIT, Floats
 from exactdp.engine.lattice.lattice import common_step
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -48,9 +48,8 @@ _FINEST_AIM = 1e-22  # what the far peaks may add, at best
 COARSEST_NOISE = 0.02
 _IMAGES = math.pi**2 - 4  # sum over j != 0 of 1 / (j + 1/2)^2
 _DEEPEST = 35.0  # standard deviations below 0 at which e^{-y^2/(2R)}, the unit of everything here, would underflow
-_FADDEEVA = 1e-12  # relative accuracy asked of scipy's Faddeeva function, which promises 1e-13
-_ROUNDING = 1e-13
-"""What float64 may lose in sums over at most _POINTS terms, relative to the sum of their sizes; libm being good to 4 units."""
+FADDEEVA_SLACK = 1e-12
+"""Relative accuracy asked of scipy's Faddeeva function, which promises 1e-13, and of what is built on it."""
 
 
 @steady
@@ -80,7 +79,7 @@ class Gap:
         """How many decimal digits of the Gaussian formula are proved: its relative error is at most 10^-digits."""
         if not self.size < 1:
             return 0
-        count = math.floor(-math.log10(max(self.size, 1e-300)))
+        count = math.floor(-math.log10(max(self.size, UNDERFLOW)))
         return count if self.good_to(count) else count - 1
 
     @property
@@ -205,10 +204,10 @@ class GaussianGap:
 
     def _gap(self, epsilon: Fraction, log_gaussian: float, lower: float, upper: float) -> Gap:
         """Bounds that are never worse than what is certain: 0 <= delta <= 1."""
-        most = math.expm1(min(-log_gaussian, 700.0)) * (1 + 1e-12) + 1e-12 if log_gaussian > -700 else math.inf
+        most = math.expm1(-log_gaussian) * (1 + FORMULA_SLACK) + FORMULA_SLACK if log_gaussian > -700 else math.inf
         if self.is_hopeless or not lower <= upper:
             lower, upper = -1.0, most
-        room = 8 * UNIT * max(abs(lower), abs(upper)) + 1e-300
+        room = 8 * UNIT * max(abs(lower), abs(upper)) + UNDERFLOW
         return Gap(epsilon, log_gaussian, max(lower - room, -1.0), min(upper + room, most))
 
     def _parts(self, y: Fraction, deltas: list[tuple[Any, float]]) -> tuple[Any, Any]:
@@ -226,17 +225,17 @@ class GaussianGap:
         base, base_error = deltas[0]
         smooth, error = smooth_part([size for _, size in self._smooth], deltas)
         if not h:
-            return smooth, error + scale * (rest + float(grid.tail_far)) * (1 + 1e-12)
+            return smooth, error + scale * (rest + float(grid.tail_far)) * (1 + FORMULA_SLACK)
         rest += float(grid.tail) * (2 / (lam * (1 + lam)) + 3 * images)
         if self._points(low, h) <= _POINTS:
             total, error = self._lattice_sum(y, lam)
-            return scale * total - base, base_error + scale * (rest + error) * (1 + 1e-12)
+            return scale * total - base, base_error + scale * (rest + error) * (1 + FORMULA_SLACK)
         part = y / self.step
         part -= math.floor(part)
         density = float(self._first_density(np.zeros(1), low)[0]) / math.sqrt(2 * math.pi * self._r)
         kink = -float(part * part - part + Fraction(1, 6)) * h * h / 2
-        rest += float(grid.kink(lam, h)) + 1e-12 * h * h * (1 + abs(density))
-        return smooth + kink * density, error + scale * rest * (1 + 1e-12)
+        rest += float(grid.kink(lam, h)) + FORMULA_SLACK * h * h * (1 + abs(density))
+        return smooth + kink * density, error + scale * rest * (1 + FORMULA_SLACK)
 
     def _points(self, low: float, h: float) -> float:
         """Lattice points from the threshold to where the density has fallen by e^-50."""
@@ -262,7 +261,7 @@ class GaussianGap:
         payoff = -np.expm1(-above)
         terms = weights * payoff * self._first_density(above, low)
         growth = 1 + self._growth
-        rounding = _ROUNDING * float(np.sum(weights * payoff)) * growth * (1 + self._r * lam * lam + abs(lam * low))
+        rounding = CLOSE_SLACK * float(np.sum(weights * payoff)) * growth * (1 + self._r * lam * lam + abs(lam * low))
         left_out = float(weights[-1]) * growth / -math.expm1(-h * (low + float(above[-1])) / self._r)
         return math.fsum(terms), rounding + left_out
 
@@ -276,7 +275,7 @@ def smooth_sizes(groups: Sequence[NoiseGroup], r: float, cut: float) -> list[tup
     """Sensitivities and the sums of count 2 q / theta(0), of the groups whose first theta term peaks well inside the zone."""
     found: dict[int, float] = {}
     for g in groups:
-        if 2 * math.pi * g.sensitivity / r <= cut / 2 and g.first > 1e-300:
+        if 2 * math.pi * g.sensitivity / r <= cut / 2 and g.first > UNDERFLOW:
             found[g.sensitivity] = found.get(g.sensitivity, 0.0) + g.first
     return sorted(found.items())
 
@@ -294,7 +293,7 @@ def smooth_part(sizes: Sequence[Any], deltas: list[tuple[Any, float]]) -> tuple[
     smooth, error = base * 0, 0.0
     for size, (value, own) in zip(sizes, deltas[1:], strict=True):
         smooth = smooth + size * (value - base)
-        error = error + size * (own + base_error + 1e-12 * (abs(float(value)) + float(base)))
+        error = error + size * (own + base_error + FORMULA_SLACK * (abs(float(value)) + float(base)))
     return smooth, error
 
 
@@ -321,7 +320,7 @@ def shifted_delta(r: float, y: float, shift: int) -> tuple[float, float]:
     growth = math.exp(2 * math.pi**2 * shift * shift / r) / 2
     turn = 2 * math.pi * shift * y / r
     value = growth * (cmath.exp(-1j * turn) * (first - second)).real
-    return value, _FADDEEVA * growth * (abs(first) + abs(second)) * (1 + abs(turn) + y * y / r)
+    return value, FADDEEVA_SLACK * growth * (abs(first) + abs(second)) * (1 + abs(turn) + y * y / r)
 
 
 def shifted_ball(spread: Fraction, epsilon: Fraction, shift: int = 0) -> arb:
