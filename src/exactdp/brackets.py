@@ -165,24 +165,28 @@ def mirrored_ball(delta: arb, epsilon: Fraction) -> arb:
     return delta if epsilon >= 0 else -ball(epsilon).expm1() + ball(epsilon).exp() * delta
 
 
-def mirrored_brackets(point: Point, epsilons: list[Fraction]) -> Point:
-    """The point at |epsilon| turned into the point at epsilon where epsilon is negative: the same mirror in brackets."""
-    if all(e.numerator >= 0 for e in epsilons):
-        return point
-    negative = np.array([e < 0 for e in epsilons])
-    e = np.array([min(float(x), 0.0) for x in epsilons])
+def mirrored(point: Point, exponents: Floats) -> tuple[Bracket, Bracket]:
+    """delta and 1 - delta of the reversed loss at -y turned into those at y < 0: the same mirror in brackets.
+
+    1 - delta(y) = e^exponent (1 - delta_reversed(-y)); the exponent is y for a loss that is always finite. Where it is positive
+    only the bounds of 1 - delta hold.
+    """
+    e = np.minimum(exponents, 0.0)
     away, shrink = -np.expm1(e), np.exp(e)
     lower = (away + shrink * point.delta.lower_floats()) * (1 - EXP_SLACK)
     upper = (away + shrink * point.delta.upper_floats()) * (1 + EXP_SLACK)
-    upper = np.maximum(
-        upper, TINY
-    )  # below 0 delta is at least 1 - e^epsilon: positive, though epsilon may be 0 as a double
-    delta = (np.zeros_like(e), np.minimum(lower, 1.0), np.minimum(upper, 1.0))
-    slack = EXP_SLACK * (1 + np.abs(e) + np.abs(point.rest.log_scale))
-    rest = (point.rest.log_scale + e, point.rest.lower * (1 - slack), point.rest.upper * (1 + slack))
+    upper = np.maximum(upper, TINY)  # delta is at least 1 - e^y: positive, though y may be 0 as a double
+    slack = EXP_SLACK * (1 + np.abs(exponents) + np.abs(point.rest.log_scale))
+    rest = Bracket(point.rest.log_scale + exponents, point.rest.lower * (1 - slack), point.rest.upper * (1 + slack))
+    return Bracket(np.zeros_like(e), np.minimum(lower, 1.0), np.minimum(upper, 1.0)), rest
+
+
+def mirrored_brackets(point: Point, epsilons: list[Fraction]) -> Point:
+    """The point at |epsilon| turned into the point at epsilon where epsilon is negative."""
+    if all(e.numerator >= 0 for e in epsilons):
+        return point
+    e = np.array([min(float(x), 0.0) for x in epsilons])
     below = np.maximum(point.rest.upper_floats() - np.exp(point.log_density), UNDERFLOW)
-    chosen = [
-        np.where(negative, new, old)
-        for new, old in zip((*delta, *rest), (*point.delta.rows(), *point.rest.rows()), strict=True)
-    ]
-    return Point(Bracket(*chosen[:3]), Bracket(*chosen[3:]), np.where(negative, e + np.log(below), point.log_density))
+    turned = Point(*mirrored(point, e), e + np.log(below))
+    negative = np.array([x < 0 for x in epsilons])
+    return Point.of_rows(np.where(negative, np.array(turned.rows()), np.array(point.rows())))

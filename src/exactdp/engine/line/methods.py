@@ -23,8 +23,8 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import BITS, ball, precision
-from exactdp.brackets import Bracket, Point, overwrite
-from exactdp.doubles import EXP_SLACK, FORMULA_SLACK, UNDERFLOW, Floats
+from exactdp.brackets import Bracket, Point, mirrored, overwrite
+from exactdp.doubles import FORMULA_SLACK, UNDERFLOW, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.line.conditioning import Conditioning, list_coarse, split_coarse
 from exactdp.engine.line.dense_fft import DenseFFT
@@ -108,28 +108,15 @@ class LineMethods:
         return parts
 
     def _lower(self, thresholds: list[arb]) -> Floats:
-        """Rows of a Point at negative thresholds: 1 - delta(y) = e^{y + log E e^{-L}} (1 - delta_reversed(-y)).
-
-        (brackets.mirrored is the same for a symmetric loss that is always finite, where the exponent is y.)
-        """
+        """Rows of a Point at negative thresholds: 1 - delta(y) = e^{y + log E e^{-L}} (1 - delta_reversed(-y))."""
         with precision(BITS):
             found = self._reverse._upper([-y for y in thresholds])
-            logs = [y + self._log_ratio for y in thresholds]
-            e = np.array([float(x.mid()) for x in logs])
-        rest = Bracket(*found[3:6])
-        slack = EXP_SLACK * (1 + np.abs(e) + np.abs(rest.log_scale))
-        rest = Bracket(rest.log_scale + e, rest.lower * (1 - slack), rest.upper * (1 + slack))
-        other = rest.one_minus()
-        turned = Bracket(*found[:3])
-        away, shrink = -np.expm1(np.minimum(e, 0.0)), np.exp(np.minimum(e, 0.0))
-        lower = (away + shrink * turned.lower_floats()) * (1 - EXP_SLACK)
-        upper = (away + shrink * turned.upper_floats()) * (1 + EXP_SLACK)
-        better = e < -FORMULA_SLACK  # where e is certainly negative
-        lower = np.where(better, lower, other.lower_floats())
-        upper = np.where(better, np.minimum(upper, 1.0), other.upper_floats())
-        with np.errstate(divide="ignore"):
-            density = np.log(np.maximum(rest.upper_floats() - shrink * np.exp(found[6]), UNDERFLOW))
-        return np.stack([np.zeros_like(e), lower, upper, rest.log_scale, rest.lower, rest.upper, density])
+            e = np.array([float((y + self._log_ratio).mid()) for y in thresholds])
+        delta, rest = mirrored(Point.of_rows(found), e)
+        other, unsure = rest.one_minus(), e >= -FORMULA_SLACK  # elsewhere e is certainly negative
+        delta.lower[unsure], delta.upper[unsure] = other.lower_floats()[unsure], other.upper_floats()[unsure]
+        below = rest.upper_floats() - np.exp(np.minimum(e, 0.0)) * np.exp(found[6])
+        return np.stack([*delta.rows(), *rest.rows(), np.log(np.maximum(below, UNDERFLOW))])
 
     def _evaluate(self, rung: LineRung, thresholds: list[arb]) -> tuple[Bracket, Floats]:
         """By the first method that applies; where its bounds are wide also by the next one, and the narrowest ends win.
