@@ -99,11 +99,16 @@ def correct_digits(value: arb) -> int:
 
 
 def raised(
-    attempt: Callable[[_Digits], tuple[_Found | None, int]], digits: int, start: _Digits, attempts: int = ATTEMPTS
+    attempt: Callable[[_Digits], tuple[_Found | None, int]],
+    digits: int,
+    start: _Digits,
+    attempts: int = ATTEMPTS,
+    failure: str | None = None,
 ) -> _Found:
-    """What `attempt` finds with more and more working digits, from `start` on, until it proves the promised `digits`.
+    """What `attempt` finds with more and more working digits (or bits), from `start` on, until it proves the promised `digits`.
 
-    An attempt gives None where it does not, and by how many working digits the next one goes higher.
+    An attempt gives None where it does not, and by how many working digits the next one goes higher; `failure` says what is told
+    after the last one.
     """
     working = start
     for _ in range(attempts):
@@ -112,4 +117,4 @@ def raised(
             return found
         _LOG.debug("%d digits are not proved with %s working digits; %s more are tried.", digits, working, missing)
         working += missing
-    raise AccuracyError(f"{digits} digits were not reached in {attempts} attempts. Ask for fewer digits.")
+    raise AccuracyError(failure or f"{digits} digits were not reached in {attempts} attempts. Ask for fewer digits.")

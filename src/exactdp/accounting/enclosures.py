@@ -5,6 +5,7 @@ Same plans as float64, evaluated in ball arithmetic; the working digits are rais
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -27,7 +28,6 @@ from exactdp.engine.lattice.contours import BALL_NODE_LIMIT, Contours
 from exactdp.engine.lattice.lattice import Lattice
 from exactdp.engine.lattice.tilts import delta_payoff
 from exactdp.engine.payoff import Payoff, Threshold, delta_threshold, tail_threshold
-from exactdp.errors import AccuracyError
 from exactdp.numbers import log_rational
 from exactdp.widths import epsilon_is_wide
 
@@ -106,20 +106,19 @@ def _epsilon_near(
         estimate = moved
         if done:
             break
-    step = abs(estimate) * Fraction(1, 10 ** (digits + 1))
-    for _ in range(ATTEMPTS):
+    steps = itertools.cycle(abs(estimate) * Fraction(k, 10 ** (digits + 1)) for k in (1, 2, 4))
+
+    def attempt(working: int) -> tuple[tuple[Decimal, Decimal] | None, int]:
+        step = next(steps)
         lower = _to_decimal(estimate - step, context, ROUND_FLOOR)
         upper = _to_decimal(estimate + step, context, ROUND_CEILING)
         below = _delta_ball(contours, Fraction(lower), working, node_limit)
         above = _delta_ball(contours, Fraction(upper), working, node_limit)
         with precision(bits_of(working)):
-            if below >= ball(delta) and above <= ball(delta):
-                return lower, upper
-        step *= 2
-        working += SPARE
-        if step * 2 > abs(estimate) * Fraction(1, 10**digits):
-            step = abs(estimate) * Fraction(1, 10 ** (digits + 1))
-    raise AccuracyError(f"{digits} digits of epsilon were not reached. Ask for fewer digits.")
+            proved = below >= ball(delta) and above <= ball(delta)
+        return (lower, upper) if proved else None, SPARE
+
+    return raised(attempt, digits, working)
 
 
 def _newton_step(contours: Contours, delta: Fraction, epsilon: Fraction, digits: int, node_limit: int) -> Fraction:

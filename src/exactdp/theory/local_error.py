@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from exactdp.balls import around_zero, ball, precision
+from exactdp.balls import around_zero, ball, precision, raised
 from exactdp.errors import AccuracyError, InvalidInputError
 from exactdp.mechanisms.theta import cf_ball
 from exactdp.numbers import Number, shown, whole
@@ -25,7 +25,7 @@ from exactdp.theory.moments import cumulant_ball, read_sigma2, standardized_cumu
 
 LARGEST_FOLD = 1_000_000
 _LARGEST_SIGMA2 = 300
-_MOST_BITS = 1 << 14
+_BITS, _DOUBLINGS = 96, 7
 _MOST_WORK = 50_000_000
 
 
@@ -108,8 +108,8 @@ def local_errors(sigma2: Number, m: int, digits: int = 6) -> LocalErrors:
         raise InvalidInputError(
             f"sigma2 must be at most {_LARGEST_SIGMA2} (the errors beyond are below 1e-2500). Found {shown(sigma2)}."
         )
-    bits = 96
-    while bits <= _MOST_BITS:
+
+    def attempt(bits: int) -> tuple[LocalErrors | None, int]:
         with precision(bits):
             last = math.ceil(math.sqrt(2 * fold * float(s) * bits * math.log(2))) + 4
             exact = masses_ball(s, fold, last)
@@ -117,10 +117,11 @@ def local_errors(sigma2: Number, m: int, digits: int = 6) -> LocalErrors:
             found = [_largest([p - a for p, a in zip(exact, which, strict=True)]) for which in (better, plain)]
             # beyond `last`: P <= e^{-n^2/(2 m s)} <= 2^-bits, and the approximations fall from there on (y^2 > 100)
             beyond = arb(2) ** -bits + 2 * abs(better[-1]) + 2 * plain[-1]
-            if all(value > beyond and int(value.rel_accuracy_bits()) > wanted for value, _ in found):
-                return LocalErrors(s, fold, found[0][0], found[0][1], found[1][0], found[1][1])
-        bits *= 2
-    raise AccuracyError(f"{digits} digits were not reached at {_MOST_BITS} bits. Use a smaller sigma2.")
+            proved = all(value > beyond and int(value.rel_accuracy_bits()) > wanted for value, _ in found)
+        return LocalErrors(s, fold, *found[0], *found[1]) if proved else None, bits
+
+    failure = f"{digits} digits were not reached at {_BITS << _DOUBLINGS} bits. Use a smaller sigma2."
+    return raised(attempt, digits, _BITS, _DOUBLINGS + 1, failure)
 
 
 def _largest(values: list[arb]) -> tuple[arb, int]:

@@ -12,6 +12,7 @@ from fractions import Fraction
 import exactdp
 from exactdp.accounting.certificates.certificate import Certificate
 from exactdp.accounting.certificates.routes import QUANTITY, EngineRoute, PublishedRoute, compare, lattice_of, prove
+from exactdp.balls import raised
 from exactdp.engine.published import plan as reference
 from exactdp.errors import ExactDPError
 from exactdp.notebooks import repr_html
@@ -21,11 +22,7 @@ from exactdp.steady import steady
 REFERENCE_COST = 2e6
 """Up to this estimate `verify` also runs the published method (about four seconds; long numbers are charged for)."""
 _FEWEST = 3  # digits to which agreement with the published method means something
-_EXTRA = (
-    20,
-    50,
-    110,
-)  # digits by which a recomputation is more accurate than the claim: the next where one cannot decide
+_EXTRA, _TRIES = 20, 3  # digits by which a recomputation is more accurate than the claim, and how often they are raised
 
 
 @dataclass(frozen=True)
@@ -98,14 +95,18 @@ def _check_form(record: Certificate) -> tuple[bool, str]:
 
 def _check_again(record: Certificate) -> tuple[bool, str]:
     lattice = lattice_of(record.composition)
-    for extra in _EXTRA:
+
+    def attempt(working: int) -> tuple[tuple[bool, str] | None, int]:
         route = EngineRoute(lattice, record.plan)
-        side = compare(route, lattice, record.given, record.value, record.ends, record.digits + extra).side
-        if side is not None:
-            named = dict.fromkeys(f"{float(e.tilt):.6g} (N = {e.nodes}, {e.bits} bits)" for e in route.made.values())
-            made = f"recomputed with tilt {', '.join(list(named)[:2])}" + (", ..." if len(named) > 2 else "")
-            return side == 0, f"{_missed(record, side)}{made}"
-    return False, f"{record.digits + _EXTRA[-1]} digits do not decide whether the exact value is inside the enclosure"
+        side = compare(route, lattice, record.given, record.value, record.ends, working).side
+        if side is None:
+            return None, working - record.digits + 10  # 20, 50 and 110 more than the claim has
+        named = dict.fromkeys(f"{float(e.tilt):.6g} (N = {e.nodes}, {e.bits} bits)" for e in route.made.values())
+        made = f"recomputed with tilt {', '.join(list(named)[:2])}" + (", ..." if len(named) > 2 else "")
+        return (side == 0, f"{_missed(record, side)}{made}"), 0
+
+    failure = "these digits do not decide whether the exact value is inside the enclosure"
+    return raised(attempt, record.digits, record.digits + _EXTRA, _TRIES, failure)
 
 
 def _check_plan(record: Certificate) -> tuple[bool, str]:

@@ -24,7 +24,10 @@ def tail_bound(x: int, proxy: Fraction) -> arb:
 
 
 def certain_floor(value: Callable[[], arb]) -> int:
-    """The integer part of a number, at the first precision that decides it."""
+    """The integer part of a number, at the first precision that decides it.
+
+    A loop of its own and not `balls.raised`: the published method is an independent route, and shares arithmetic only.
+    """
     bits = 128
     while bits <= _MOST_BITS:
         with precision(bits):
