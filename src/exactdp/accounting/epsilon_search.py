@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr
 
 from exactdp.accounting.privacy_profile import profile
 from exactdp.brackets import Point, PointAt
-from exactdp.doubles import EXP_SLACK, UNDERFLOW, Floats
+from exactdp.doubles import EXP_SLACK, UNDERFLOW
 from exactdp.engine.lattice.accuracy import RESORT_WIDTH, Resort
 from exactdp.engine.lattice.contours import Contours
 from exactdp.errors import AccuracyError
@@ -21,20 +21,15 @@ from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.numbers import log_rational, rational, shown
 
 _SEARCH_STEPS = 200
-CONVERGED = 3e-13
-"""A miss of the target, relative to 1 + its size, at which Newton's method stops."""
-
-DEEPEST = 50.0
-"""A lower bound of log delta counts as at most so far below the upper one."""
-
-STEEPEST, FLATTEST = 700.0, 1e-290
-"""The logarithm of the largest slope of log delta, and the smallest slope, with which a step is computed."""
-
+_CONVERGED = 3e-13  # a miss of the target, relative to 1 + its size, at which Newton's method stops
+_DEEPEST = 50.0  # a lower bound of log delta counts as at most so far below the upper one
+_STEEPEST, _FLATTEST = (
+    700.0,
+    1e-290,
+)  # the logarithm of the largest slope of log delta, and the smallest slope, of a step
 _NARROW = 1e-10
 _OUTWARD = 1e-9  # how far ends that are proved by a formula are moved outward: far beyond its rounding; they are seldom reached
 _START_TOLERANCE = 1e-9
-
-_Real = TypeVar("_Real", float, Floats)
 
 
 def epsilon_bracket(contours: Contours, delta: Fraction) -> tuple[float, float]:
@@ -122,21 +117,20 @@ class EpsilonSearch:
                     break
                 epsilon = candidate
                 continue
-            value = (max(bottom, top - DEEPEST) + top) / 2
-            slope = math.exp(min(float(point.log_density[0]) - value, STEEPEST))
-            miss = (value - self._target) if self._small else (self._target - value)
-            gap = top - bottom + abs(miss) + 2 * self._target_error
-            step = proof_step(gap, max(slope, FLATTEST), math.ulp(epsilon))
-            if bottom <= self._target <= top or abs(miss) < CONVERGED * (1 + abs(self._target)):
+            move, step, going = newton_step(
+                epsilon, (bottom, top), point.log_density[0], self._target, self._target_error
+            )
+            if not going:
                 break
-            low, high = (epsilon, high) if miss > 0 else (low, epsilon)
-            candidate = epsilon + miss / slope if slope > 0 else low
+            move = move if self._small else -move  # 1 - delta rises with epsilon
+            low, high = (epsilon, high) if move > 0 else (low, epsilon)
+            candidate = float(epsilon + move)
             if not low < candidate < high or attempt % 6 == 5:
                 candidate = (low + high) / 2
             if candidate in (epsilon, low, high):
                 break
             epsilon = candidate
-        return epsilon, min(step, 1.0 + abs(epsilon))
+        return epsilon, min(float(step), 1.0 + abs(epsilon))
 
     def _log_bounds(self, epsilon: float, profile: PointAt) -> tuple[Point, float, float]:
         """The point at a double, with the bounds of log delta (or of log(1 - delta) if delta is above 1/2)."""
@@ -145,9 +139,20 @@ class EpsilonSearch:
         return point, float(bracket.log_lower()[0]), float(bracket.log_upper()[0])
 
 
-def proof_step(gap: _Real, slope: _Real, ulp: _Real) -> _Real:
-    """A step from the estimate that is likely to suffice for a proof, where log delta is uncertain or off by `gap`."""
-    return 1.5 * gap / slope + 4 * ulp
+def newton_step(
+    epsilon: Any, log_bounds: tuple[Any, Any], log_density: Any, target: Any, error: Any
+) -> tuple[Any, Any, Any]:
+    """Newton's step for log delta = target (known within `error`) from bounds of log delta; numbers, or arrays elementwise.
+
+    The move, then a step from here that is likely to suffice for a proof, and whether to go on. Heuristic: width only.
+    """
+    bottom, top = log_bounds
+    value = (np.maximum(bottom, top - _DEEPEST) + top) / 2
+    slope = np.maximum(np.exp(np.minimum(log_density - value, _STEEPEST)), _FLATTEST)
+    miss = value - target
+    gap = top - bottom + np.abs(miss) + 2 * error
+    going = (np.abs(miss) >= _CONVERGED * (1 + np.abs(target))) & ((bottom > target) | (target > top))
+    return miss / slope, 1.5 * gap / slope + 4 * np.spacing(np.abs(epsilon)), going
 
 
 def moved_down(lowest: float) -> float:

@@ -17,15 +17,7 @@ import numpy as np
 from scipy.special import ndtri_exp
 
 from exactdp.accounting.directions import BothDirections
-from exactdp.accounting.epsilon_search import (
-    CONVERGED,
-    DEEPEST,
-    FLATTEST,
-    STEEPEST,
-    both_readings,
-    gaussian_start,
-    proof_step,
-)
+from exactdp.accounting.epsilon_search import both_readings, gaussian_start, newton_step
 from exactdp.accounting.planner import answers_for, sieve_suits
 from exactdp.accounting.privacy_profile import point_of_sums
 from exactdp.accounting.tradeoff_vertices import Tail, beta_at_edge, tails_at, tails_of_bracket, upper_side
@@ -133,19 +125,14 @@ class Pairs:
         step = np.full(len(e), math.inf)
         active = np.arange(len(e))  # a question stops by itself, so that its result does not depend on the others
         for _ in range(_NEWTON_STEPS):
-            x, aim = e[active], target[active]
+            x = e[active]
             point = self.profile([Question(pairs[i], Fraction(y)) for i, y in zip(active, x.tolist(), strict=True)])
             bottom, top = point.delta.log_lower(), point.delta.log_upper()
-            value = (np.maximum(bottom, top - DEEPEST) + top) / 2
-            slope = np.maximum(np.exp(np.minimum(point.log_density - value, STEEPEST)), FLATTEST)
-            miss = value - aim
-            gap = top - bottom + np.abs(miss) + 2 * error[active]
-            step[active] = proof_step(gap, slope, np.spacing(np.abs(x)))
-            going = (np.abs(miss) >= CONVERGED * (1 + np.abs(aim))) & ((bottom > aim) | (aim > top))
+            move, step[active], going = newton_step(x, (bottom, top), point.log_density, target[active], error[active])
             active = active[going]
             if not len(active):
                 break
-            e[active] += np.clip(miss / slope, -longest, longest)[going]
+            e[active] += np.clip(move, -longest, longest)[going]
         step[active] = math.inf  # moved since its last evaluation
         step = np.minimum(step, 1.0)
         ends = np.stack([e - step, e + step], axis=1)
