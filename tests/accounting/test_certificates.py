@@ -105,8 +105,8 @@ def test_the_enclosure_is_the_public_answer_and_keeps_its_digits() -> None:
 
 
 def test_the_recomputation_shares_neither_tilt_nor_nodes_nor_precision(beta: Certificate) -> None:
-    route = routes.EngineRoute(routes.lattice_of(MIXED), beta.plan)
-    routes.compare(route, route.lattice, "alpha", beta.value, beta.ends, beta.digits + 20)
+    route = routes.EngineRoute(routes.lattice_of(MIXED), beta.digits + 20, beta.plan)
+    routes.compare(route, route.lattice, "alpha", beta.value, beta.ends)
     made = route.made.values()
     assert {e.tilt for e in made}.isdisjoint(e.tilt for e in beta.plan)
     assert {e.nodes for e in made}.isdisjoint(e.nodes for e in beta.plan)

@@ -27,7 +27,6 @@ from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.contours import Contours
 from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.notebooks import repr_html
 from exactdp.numbers import (
@@ -269,17 +268,7 @@ class Composition:
     def scaled(self, factor: Number) -> Composition:
         """The same composition with every sigma2 multiplied by `factor`; for discrete and continuous Gaussians."""
         by = positive(factor, "factor")
-        counts: dict[Mechanism, int] = {}
-        for m, n in self._counts.items():
-            if isinstance(m, DiscreteGaussian):
-                counts[DiscreteGaussian(m.sigma2 * by, m.sensitivity)] = n
-            elif isinstance(m, Gaussian):
-                counts[Gaussian(m.sigma2 * by, m.sensitivity)] = n
-            else:
-                raise InvalidInputError(
-                    f"Only Gaussian noise can be scaled. Found {shown(m)}; build it with its new parameter."
-                )
-        return Composition(counts, self._effort)
+        return Composition({m._scaled(by): n for m, n in self._counts.items()}, self._effort)
 
     def _delta_floats(self, epsilons: list[Fraction | float]) -> _Lists:
         return self._everywhere(

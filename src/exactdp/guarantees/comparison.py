@@ -13,9 +13,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from exactdp.guarantees.gaussian_estimates import gaussian_delta, gaussian_epsilon
+from exactdp.guarantees.near_gaussian import has_gaussians_only
 from exactdp.guarantees.zcdp import zcdp_delta, zcdp_delta_simple, zcdp_epsilon, zcdp_epsilon_simple
-from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.notebooks import repr_html
 from exactdp.numbers import shown
 from exactdp.steady import steady
@@ -114,7 +113,6 @@ def compare_at(composition: Composition, given: str, value: Fraction) -> Compari
 
 def _gap(composition: Composition, epsilon: Fraction | float) -> Gap | None:
     """The certified gap, for Gaussian noise of both kinds and a finite epsilon."""
-    gaussian = all(isinstance(m, DiscreteGaussian | Gaussian) for m in composition.mechanisms)
-    if not gaussian or not math.isfinite(epsilon):
+    if not has_gaussians_only(composition) or not math.isfinite(epsilon):
         return None
     return GaussianGap(composition).at(Fraction(epsilon))

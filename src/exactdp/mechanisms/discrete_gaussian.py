@@ -164,6 +164,9 @@ class DiscreteGaussian(Mechanism):
         """D^2 / (2 s) + (D / s) X."""
         return _DiscreteGaussianLoss(self.sigma2, self.sensitivity)
 
+    def _scaled(self, by: Fraction) -> DiscreteGaussian:
+        return DiscreteGaussian(self.sigma2 * by, self.sensitivity)
+
     def __str__(self) -> str:
         extra = "" if self.sensitivity == 1 else f", sensitivity={self.sensitivity}"
         return f"DiscreteGaussian({self.sigma2}{extra})"

@@ -67,6 +67,9 @@ class Gaussian(Mechanism):
         """N(R / 2, R) with R = sensitivity^2 / sigma2, in either direction."""
         return _GaussianLoss(self._ratio)
 
+    def _scaled(self, by: Fraction) -> Gaussian:
+        return Gaussian(self.sigma2 * by, self.sensitivity)
+
     def __str__(self) -> str:
         extra = "" if self.sensitivity == 1 else f", sensitivity={exact_text(self.sensitivity)!r}"
         return f"Gaussian({exact_text(self.sigma2)!r}{extra})"

@@ -68,7 +68,8 @@ class Tilted(ABC):
         """
 
     def atoms(self, cut: float) -> Atoms | None:
-        """The tilted probabilities, all but a mass of about `cut`; None if the loss is not on one lattice."""
+        """The tilted probabilities, but for a mass of about `cut` that may be left out where they do not end; None if the loss is
+        not on one lattice."""
         return None
 
     def table(self) -> tuple[Ints, Floats] | None:

@@ -7,8 +7,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import Loss
-from exactdp.numbers import whole
+from exactdp.numbers import shown, whole
 
 if TYPE_CHECKING:
     from exactdp.accounting.composition import Composition
@@ -29,6 +30,12 @@ class Mechanism(ABC):
     @abstractmethod
     def rho(self) -> Fraction | float:
         """A zCDP parameter of the mechanism (infinite if it has none)."""
+
+    def _scaled(self, by: Fraction) -> Mechanism:
+        """The same mechanism with `by` times the variance, which only Gaussian noise has."""
+        raise InvalidInputError(
+            f"Only Gaussian noise can be scaled. Found {shown(self)}; build it with its new parameter."
+        )
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):

@@ -25,12 +25,14 @@ from exactdp.engine.payoff import Payoff, Threshold
 from exactdp.engine.published import theorem
 from exactdp.engine.published.plan import ReferencePlan
 from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
+from exactdp.recent import Recent
 from exactdp.strict_json import LARGEST_EXPONENT
 
 QUANTITY = {"epsilon": "delta", "delta": "epsilon", "alpha": "beta"}
 """What is asked, by what is given."""
 
 _SMALLEST_STEP = Fraction(1, 10**100)
+_HELD = 32  # contours of one route
 
 
 @dataclass(frozen=True)
@@ -52,26 +54,28 @@ class Evaluation:
 
 
 class Route(Protocol):
-    """A way to enclose delta(epsilon) and P(S >= h t)."""
+    """A way to enclose delta(epsilon) and P(S >= h t), each aimed at `digits` correct digits of it or of its complement."""
 
-    def delta(self, epsilon: Fraction, digits: int) -> arb:
-        """An enclosure of delta(epsilon), aimed at `digits` correct digits."""
+    digits: int
 
-    def tails(self, steps: list[int], digits: int) -> list[arb]:
-        """Enclosures of P(S >= h t), aimed at `digits` correct digits of the smaller of it and its complement."""
+    def delta(self, epsilon: Fraction) -> arb:
+        """An enclosure of delta(epsilon)."""
+
+    def tails(self, steps: list[int]) -> list[arb]:
+        """Enclosures of P(S >= h t)."""
 
 
 class PublishedRoute:
     """The published method; its accuracy is decided by its plan, whose lattice of X = S / h is the engine's."""
 
-    def __init__(self, plan: ReferencePlan) -> None:
-        self._plan = plan
+    def __init__(self, plan: ReferencePlan, digits: int) -> None:
+        self._plan, self.digits = plan, digits
 
-    def delta(self, epsilon: Fraction, digits: int) -> arb:
+    def delta(self, epsilon: Fraction) -> arb:
         """delta(epsilon) within the tolerance times 1 + e^epsilon."""
         return theorem.delta(self._plan, epsilon)
 
-    def tails(self, steps: list[int], digits: int) -> list[arb]:
+    def tails(self, steps: list[int]) -> list[arb]:
         """P(S >= h t) for each t within the tolerance."""
         return [theorem.tail(self._plan, (t - 1) / self._plan.L) for t in steps]
 
@@ -81,20 +85,21 @@ class EngineRoute:
     """The engine in balls, on its natural rungs, or on others with other N than the evaluations to be checked."""
 
     lattice: Lattice
+    digits: int
     checked: tuple[Evaluation, ...] | None = None
     made: dict[tuple[Payoff, Threshold], Evaluation] = field(default_factory=dict)
-    _contours: dict[tuple[Rung, int], BallContour] = field(default_factory=dict)
+    _contours: Recent[tuple[Rung, int], BallContour] = field(default_factory=lambda: Recent(_HELD))
 
-    def delta(self, epsilon: Fraction, digits: int) -> arb:
+    def delta(self, epsilon: Fraction) -> arb:
         """delta(epsilon); it or its complement has at least `digits` correct digits."""
-        return delta_from_sums(self.lattice, epsilon, lambda payoff, at: self._enclose(payoff, at, digits), digits)
+        return delta_from_sums(self.lattice, epsilon, self._enclose, self.digits)
 
-    def tails(self, steps: list[int], digits: int) -> list[arb]:
+    def tails(self, steps: list[int]) -> list[arb]:
         """P(S >= h t) with at least `digits` correct digits of the smaller of it and its complement."""
-        return tails_from_sums(steps, lambda payoff, at: self._enclose(payoff, at, digits), digits)
+        return tails_from_sums(steps, self._enclose, self.digits)
 
-    def _enclose(self, payoff: Payoff, threshold: Threshold, digits: int) -> arb:
-        where = self._rung(payoff, threshold)
+    def _enclose(self, payoff: Payoff, threshold: Threshold) -> arb:
+        where, digits = self._rung(payoff, threshold), self.digits
         taken = {e.nodes for e in self.checked or ()}
 
         def attempt(level: int) -> tuple[arb | None, int]:
@@ -122,12 +127,13 @@ class EngineRoute:
         return others[0]
 
     def _contour(self, where: Rung, level: int) -> BallContour:
-        if (where, level) not in self._contours:
+        def build() -> BallContour:
             plan = make_plan(self.lattice, where, log_expected(self.lattice, where) - level * math.log(10))
             if len(plan.kept) > BALL_NODE_LIMIT:
                 raise AccuracyError(f"{len(plan.kept):,} nodes would have to be evaluated. Ask for fewer digits.")
-            self._contours[where, level] = BallContour(plan, bits_of(level) + len(plan.kept).bit_length())
-        return self._contours[where, level]
+            return BallContour(plan, bits_of(level) + len(plan.kept).bit_length())
+
+        return self._contours.get((where, level), build)
 
 
 def _evaluation(contour: BallContour, threshold: Threshold, level: int, found: BallSum) -> Evaluation:
@@ -148,9 +154,9 @@ def _four_digits(value: arb) -> Decimal:
     return Context(prec=4, rounding=ROUND_CEILING).divide(Decimal(exact.numerator), Decimal(exact.denominator))
 
 
-def beta(route: Route, lattice: Lattice, alpha: Fraction, digits: int) -> arb:
+def beta(route: Route, lattice: Lattice, alpha: Fraction) -> arb:
     """beta(alpha) from the lines through the vertices around alpha (Theorem 6 of docs/theory/engine.md)."""
-    return beta_from_tails(Contours(lattice), alpha, lambda steps: route.tails(steps, digits), digits)
+    return beta_from_tails(Contours(lattice), alpha, route.tails, route.digits)
 
 
 class Position(NamedTuple):
@@ -163,19 +169,17 @@ class Position(NamedTuple):
     digits: int
 
 
-def compare(
-    route: Route, lattice: Lattice, given: str, value: Fraction, ends: tuple[Decimal, Decimal], digits: int
-) -> Position:
-    """A claim against what a route finds with so many working digits."""
+def compare(route: Route, lattice: Lattice, given: str, value: Fraction, ends: tuple[Decimal, Decimal]) -> Position:
+    """A claim against what a route finds with its working digits."""
     lower, upper = map(Fraction, ends)
     if given == "delta":  # delta falls with epsilon: the claim is delta(upper) <= delta <= delta(lower)
-        least, most = route.delta(upper, digits), route.delta(lower, digits)
-        with precision(bits_of(digits)):
+        least, most = route.delta(upper), route.delta(lower)
+        with precision(bits_of(route.digits)):
             exact = ball(value)
             inside, below, above = least <= exact and most >= exact, most < exact, least > exact
     else:
-        least = most = route.delta(value, digits) if given == "epsilon" else beta(route, lattice, value, digits)
-        with precision(bits_of(digits)):
+        least = most = route.delta(value) if given == "epsilon" else beta(route, lattice, value)
+        with precision(bits_of(route.digits)):
             bottom, top = ball(lower), ball(upper)
             inside, below, above = least >= bottom and most <= top, most < bottom, least > top
     side = 0 if inside else -1 if below else 1 if above else None
@@ -191,11 +195,11 @@ def prove(
         ends = composition.epsilon_bounds(value, digits=digits)
 
     def attempt(working: int) -> tuple[tuple[Decimal, Decimal, tuple[Evaluation, ...]] | None, int]:
-        route, more = EngineRoute(lattice), max(SPARE, digits // 2)
+        route, more = EngineRoute(lattice, working), max(SPARE, digits // 2)
         if ends is not None:
-            proved = compare(route, lattice, given, value, ends, working).side == 0
+            proved = compare(route, lattice, given, value, ends).side == 0
             return (*ends, tuple(route.made.values())) if proved else None, more
-        found = route.delta(value, working) if given == "epsilon" else beta(route, lattice, value, working)
+        found = route.delta(value) if given == "epsilon" else beta(route, lattice, value)
         proved = correct_digits(found) > digits
         return (*_written(found, digits), tuple(route.made.values())) if proved else None, more
 

@@ -97,8 +97,8 @@ def _check_again(record: Certificate) -> tuple[bool, str]:
     lattice = lattice_of(record.composition)
 
     def attempt(working: int) -> tuple[tuple[bool, str] | None, int]:
-        route = EngineRoute(lattice, record.plan)
-        side = compare(route, lattice, record.given, record.value, record.ends, working).side
+        route = EngineRoute(lattice, working, record.plan)
+        side = compare(route, lattice, record.given, record.value, record.ends).side
         if side is None:
             return None, working - record.digits + 10  # 20, 50 and 110 more than the claim has
         named = dict.fromkeys(f"{float(e.tilt):.6g} (N = {e.nodes}, {e.bits} bits)" for e in route.made.values())
@@ -133,9 +133,9 @@ def _check_reference(record: Certificate) -> tuple[bool | None, str]:
     else:
         return None, f"the published method was not run (estimated cost {cost:.0e}, limit {REFERENCE_COST:.0e})"
     try:
-        route = PublishedRoute(reference.make_reference_plan(mechanisms, tolerance))
+        route = PublishedRoute(reference.make_reference_plan(mechanisms, tolerance), digits + depth)
         lattice = lattice_of(record.composition)
-        found = compare(route, lattice, record.given, record.value, record.ends, digits + depth)
+        found = compare(route, lattice, record.given, record.value, record.ends)
     except ExactDPError as error:
         return None, f"the published method was not run ({error})"
     if found.side:

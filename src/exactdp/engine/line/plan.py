@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from flint import arb
@@ -167,16 +167,10 @@ class _Aliasing:
     exp(K(nu) - K(tilt) - (nu - tilt) y - |nu - tilt| T) / (1 - e^{-|nu - tilt| T})."""
 
     def __init__(self, total: TotalLoss, where: tuple[Payoff, float], smoothing: float, log_moment: float) -> None:
-        self._total, (self._payoff, self._lam) = total, where
-        self._smoothing, self._log_moment = smoothing, log_moment
-        self._known: dict[float, float] = {}
+        (self._payoff, self._lam), self._log_moment = where, log_moment
+        self._upper = cache(lambda nu: total.log_moment_upper(nu) + max(smoothing * nu * (nu + 1) / 2, 0.0))
         variances = {max(v, UNDERFLOW) for v in (total.mean_variance(self._lam)[1], total.widest)}
         self._moves = [stretch / v for stretch in (1.0, 0.25, 4.0) for v in variances]
-
-    def _upper(self, nu: float) -> float:
-        if nu not in self._known:
-            self._known[nu] = self._total.log_moment_upper(nu) + max(self._smoothing * nu * (nu + 1) / 2, 0.0)
-        return self._known[nu]
 
     def log_bound(self, period: float, y: float, enough: float = -math.inf) -> float:
         """log of the bound at threshold y; the search for better orders stops where it is below `enough`."""
