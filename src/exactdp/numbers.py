@@ -1,4 +1,4 @@
-"""Reading numbers as exact rationals, and rounding exact rationals outward.
+"""Reading numbers as exact rationals, with their limits and their logarithms.
 
 Everything the user types is a rational number: `11/10000`, `"0.1"`, `Decimal("1e-10")`, or the float `0.1`, which is
 read as the decimal that it prints as (one tenth, not the binary fraction next to it).

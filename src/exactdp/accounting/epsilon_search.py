@@ -1,4 +1,7 @@
-"""epsilon(delta), the inverse of the privacy profile: searched freely, both ends proved."""
+"""epsilon(delta), the inverse of the privacy profile: searched freely, both ends proved.
+
+It is the infimum of all real epsilon with delta(epsilon) <= delta, so it is negative when delta > delta(0).
+"""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ class Pairs:
         return self.family.evaluate(Payoff.TAIL, pairs, [tail_threshold(upper_side(t)) for _, t in points])
 
     def _find_edges(self, questions: list[Question]) -> list[int | None]:
-        """`tradeoff.find_edge` for all questions together. Heuristic: affects width and speed only."""
+        """`tradeoff_vertices.find_edge` for all questions together. Heuristic: affects width and speed only."""
         mirror = np.array([q.at > Fraction(1, 2) for q in questions])
         logs = np.array([log_rational(1 - q.at if m else q.at) for q, m in zip(questions, mirror, strict=True)])
         which = self.family.step_of[1][[q.pair for q in questions]]

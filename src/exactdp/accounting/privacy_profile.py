@@ -1,9 +1,8 @@
-"""The privacy profile: delta(epsilon) and its inverse epsilon(delta), certified.
+"""The privacy profile delta(epsilon), certified (its inverse is in epsilon_search.py).
 
     delta(epsilon) = sum over losses above epsilon of P(loss) (1 - exp(epsilon - loss))
 
 For negative epsilon, delta(epsilon) = 1 - e^epsilon + e^epsilon delta(-epsilon) (symmetry of the noise).
-epsilon(delta) is the infimum of all real epsilon with delta(epsilon) <= delta, so it is negative when delta > delta(0).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Two coins: the trade-off that bounds on Renyi divergences leave to a test.
+"""The trade-off that bounds on Renyi divergences leave to a test.
 
-A test rejects with probability alpha under one data set and 1 - beta under the other: two coins. If D_a <= a rho between the
-outputs, for orders a >= 1 and in both directions, then the same holds between the coins (data processing). So each order and
-direction excludes the small values of beta, and the largest bound of any set of orders is safe (docs/theory/conversions.md).
+A test rejects with probability alpha under one data set and 1 - beta under the other: two Bernoulli laws, or coins. If
+D_a <= a rho between the outputs, for orders a >= 1 and in both directions, then the same holds between the coins (data
+processing). So each order and direction excludes the small values of beta, and the largest bound of any set of orders is safe
+(docs/theory/conversions.md).
 """
 
 from __future__ import annotations

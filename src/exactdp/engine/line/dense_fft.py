@@ -45,7 +45,7 @@ _DEVIATIONS = 9.0  # from the mean to where a normal tail, 1e-19, is negligible
 
 
 @dataclass(frozen=True)
-class _Atoms:
+class _Listed:
     """Losses of one part with tilted weights, to be taken `copies` times; the Euclidean error and the mass left out, of one
     copy."""
 
@@ -97,7 +97,7 @@ class DenseFFT(OneByOne):
         ends = self._first * self.step + slip, (self._first + points) * self.step - slip
         self._missing = growth * missing + growth * _mass_outside(total, tilt, *ends)
 
-    def _on_grid(self, atoms: _Atoms) -> _Rounded:
+    def _on_grid(self, atoms: _Listed) -> _Rounded:
         """Losses rounded to grid points in both directions, their weights multiplied by e^{tilt (rounded - loss)}, all copies."""
         slack = max(
             _OFF_GRID, 8 * UNIT * float(np.max(np.abs(atoms.losses))) / self.step
@@ -173,19 +173,19 @@ def _mass_outside(total: TotalLoss, tilt: Fraction, low: float, high: float) -> 
     return found
 
 
-def _listed(part: Part, view: Tilted, tilt: Fraction) -> _Atoms:
+def _listed(part: Part, view: Tilted, tilt: Fraction) -> _Listed:
     """All copies on the part's own lattice by an FFT where that is not too long, one copy otherwise."""
     with precision(BITS):
         one, every = float(view.anchor.mid()), float((part.count * view.anchor).mid())
     if not view.units:
-        return _Atoms(np.array([every]), np.ones(1), 1, 0.0, 0.0)
+        return _Listed(np.array([every]), np.ones(1), 1, 0.0, 0.0)
     atoms = view.atoms(_CUT)
     if atoms is None:
         found = view.table()
         if found is None:
             raise AccuracyError("The dense method does not apply: a mechanism has too many values.")
         units = np.array([float(u.mid()) for u in view.units])
-        return _Atoms(one + found[0] @ units, found[1], part.count, 8 * UNIT, 0.0)
+        return _Listed(one + found[0] @ units, found[1], part.count, 8 * UNIT, 0.0)
     unit = float(view.units[0].mid())
     low, high = int(atoms.positions[0]), int(atoms.positions[-1])
     mean, variance = part.loss.mean_variance(float(tilt))
@@ -194,7 +194,7 @@ def _listed(part: Part, view: Tilted, tilt: Fraction) -> _Atoms:
     )
     size = 1 << math.ceil(math.log2(reach + high - low + 2))
     if size > _LONGEST:
-        return _Atoms(
+        return _Listed(
             one + atoms.positions.astype(np.float64) * unit, atoms.weights, part.count, atoms.relative, atoms.missing
         )
     vector = np.bincount((atoms.positions - low) % size, atoms.weights, minlength=size)
@@ -207,4 +207,4 @@ def _listed(part: Part, view: Tilted, tilt: Fraction) -> _Atoms:
         missing += _mass_outside(TotalLoss((part,)), tilt, *edges)
     positions = first + (part.count * low - first + np.arange(size)) % size
     wrong = part.count * (atoms.relative + 8 * math.log2(size) * UNIT) + 8 * math.log2(size) * UNIT
-    return _Atoms(every + positions.astype(np.float64) * unit, folded, 1, wrong, missing)
+    return _Listed(every + positions.astype(np.float64) * unit, folded, 1, wrong, missing)
