@@ -27,7 +27,7 @@ TESTS = {
     "steady.py": ["tests/ground/test_steady.py"],
     "doubles.py": ["tests/ground/test_doubles.py"],
     "brackets.py": [
-        "tests/ground/test_doubles.py",
+        "tests/ground/test_brackets.py",
         "tests/accounting/test_wide_answers.py",
         "tests/accounting/test_enclosures.py",
         "tests/accounting/test_composition.py",

@@ -26,7 +26,7 @@ from exactdp.engine.lattice.moments import log_moments
 from exactdp.engine.lattice.peaks import peak_bounds
 from exactdp.engine.lattice.plan import Plan, _log_side, log_aliasing, make_plan, trimmed
 from exactdp.engine.lattice.tilts import rung
-from exactdp.engine.payoff import Payoff, delta_threshold, tail_threshold, transform_corners
+from exactdp.engine.payoff import Payoff, Threshold, delta_threshold, tail_threshold, transform_corners
 from exactdp.engine.sieve.bands import Bands, make_bands
 from exactdp.engine.sieve.phases import phases
 from exactdp.engine.sieve.windows import sieve
@@ -46,11 +46,14 @@ def _whole_plan(lattice: Lattice, payoff: Payoff, tilt: Fraction, nodes: int) ->
     return Plan(lattice, payoff, tilt, nodes, kept, -math.inf, lattice.log_theta(tilt))
 
 
-def _all_nodes(plan: Plan, threshold: object, bits: int = 300) -> arb:
+class _WithoutAliases(BallContour):
+    def _log_aliased(self, thresholds: list[Threshold]) -> list[float]:
+        return [-math.inf] * len(thresholds)
+
+
+def _all_nodes(plan: Plan, threshold: Threshold, bits: int = 300) -> arb:
     """I_N itself: the sum over all N nodes, with no error term."""
-    contour = BallContour(plan, bits)
-    object.__setattr__(contour, "_log_aliased", lambda thresholds: [-math.inf] * len(thresholds))
-    return contour.evaluate([threshold])[0].value  # type: ignore[list-item]
+    return _WithoutAliases(plan, bits).evaluate([threshold])[0].value
 
 
 def test_aliasing_identity() -> None:

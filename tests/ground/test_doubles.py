@@ -6,12 +6,10 @@ import math
 import random
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from flint import arb
 
 from exactdp.balls import ball, precision
-from exactdp.brackets import Bracket
 from exactdp.doubles import CHAIN_SLACK, EXP_SLACK, exp_above, exp_below
 
 ENDS = [
@@ -54,18 +52,3 @@ def test_what_is_known_to_be_zero_stays_so() -> None:
     assert exp_above(-math.inf) == exp_below(-math.inf) == 0.0
     assert exp_below(math.inf) > 1e308
     assert exp_above(math.inf) == math.inf
-
-
-def test_what_two_brackets_say_never_underflows_to_zero() -> None:
-    """An upper end of 0 means a number that is known to be 0."""
-
-    def bracket(log_scale: float, lower: float, upper: float) -> Bracket:
-        return Bracket(np.array([log_scale]), np.array([lower]), np.array([upper]))
-
-    assert bracket(0, 0, 1e-300).within(bracket(-660, 0, 1e-40)).upper[0] > 0
-    assert bracket(0, 0, 1).within(bracket(0, 0.5, math.nan)).upper[0] == 1
-    for other in ((0.5 + 1e-9, 0.6), (0.4, 0.5 - 1e-9)):  # roundings may cross, the ends of a result never do
-        crossed = bracket(0, 0.5, 0.5).within(bracket(0, *other))
-        assert crossed.lower[0] == crossed.upper[0] == 0.5
-    met = bracket(0, 0.2, 0.9).within(bracket(-1, 1.0, 2.0))
-    assert math.exp(met.log_scale[0]) * met.upper[0] <= 2 / math.e * (1 + 1e-12)
