@@ -23,15 +23,13 @@ from exactdp.accounting.tradeoff_vertices import (
 )
 from exactdp.balls import ATTEMPTS, SPARE, ball, bits_of, decimals, fraction, precision, raised
 from exactdp.brackets import mirrored_ball
-from exactdp.engine.lattice.accuracy import RESORT_DIGITS, RESORT_WIDTH_BETA, if_affordable
+from exactdp.engine.lattice.accuracy import RESORT_DIGITS, RESORT_WIDTH_BETA, beta_is_wide, if_affordable
 from exactdp.engine.lattice.contours import BALL_NODE_LIMIT, Contours
 from exactdp.engine.lattice.lattice import Lattice
 from exactdp.engine.lattice.tilts import delta_payoff
 from exactdp.engine.payoff import Payoff, Threshold, delta_threshold, tail_threshold
 from exactdp.numbers import log_rational
 from exactdp.widths import epsilon_is_wide
-
-_SMALLEST_NORMAL = 2.0**-1022
 
 
 def delta_decimals(contours: Contours, epsilon: Fraction | float, digits: int) -> tuple[Decimal, Decimal]:
@@ -136,7 +134,7 @@ def _newton_step(contours: Contours, delta: Fraction, epsilon: Fraction, digits:
 def beta_floats(contours: Contours, alpha: Fraction) -> tuple[float, float]:
     """beta(alpha) between two doubles for 0 < alpha < 1: float64, and balls where float64 alone would be too wide."""
     lower, upper = beta_bracket(contours, alpha)
-    if upper - lower <= RESORT_WIDTH_BETA * upper or upper < _SMALLEST_NORMAL:
+    if not beta_is_wide(lower, upper, RESORT_WIDTH_BETA):
         return lower, upper
     value = if_affordable(
         contours.lattice,

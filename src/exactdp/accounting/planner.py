@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,6 +20,7 @@ from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.accounting.tradeoff_vertices import tradeoff_curve
 from exactdp.brackets import Point, overwrite
 from exactdp.engine.effort import Effort
+from exactdp.engine.lattice.accuracy import beta_is_wide
 from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.lattice import Group, Lattice
 from exactdp.engine.line.total_loss import Part, TotalLoss
@@ -61,8 +61,7 @@ def _narrowed_epsilon(found: _Ends, ask: Callable[[Fraction], _Ends], delta: Fra
 
 def _narrowed_beta(found: _Ends, ask: Callable[[Fraction], _Ends], alpha: Fraction) -> _Ends:
     """The same for beta, whose width counts relative to itself."""
-    narrow = found[1] - found[0] <= WIDE * found[1] or found[1] < sys.float_info.min
-    return found if narrow else _both(found, ask(alpha))
+    return _both(found, ask(alpha)) if beta_is_wide(*found, WIDE) else found
 
 
 def _both(one: _Ends, two: _Ends) -> _Ends:

@@ -1,4 +1,4 @@
-"""How narrow answers on the lattice are, and what is tried until they are: the one place where that is decided.
+"""How narrow answers are, and what is tried until they are: the widths, the limits and the order.
 
 For delta, 1 - delta and tails, in this order, each step only where the bounds found before are further apart than RESORT_WIDTH:
 
@@ -6,15 +6,21 @@ For delta, 1 - delta and tails, in this order, each step only where the bounds f
     conditioning    a sum over the noise of one coarse mechanism, where the loss comes in clumps (conditioning.py)
     balls           the Fourier sum in balls, RESORT_DIGITS digits, if it has at most RESORT_WORK nodes times groups
 
-beta is made of tails, so it has one step more, its tails in balls, where its bounds are further apart than RESORT_WIDTH_BETA.
-Pairs of a family have one step before, the contours they share. Where all this leaves bounds wide (widths.py), the
-methods on the line are asked as well and the narrowest ends win (accounting/planner.py, and among those methods
-engine/line/methods.py). What is wide in the end is returned with a warning: proved all the same.
+Others go on from there, each in its own file; what is wide is asked again, and the narrowest ends are kept:
+
+    beta            its tails in balls, where it is wider than RESORT_WIDTH_BETA (accounting/enclosures.py)
+    epsilon         its ends in balls, where it is wide (widths.py; accounting/enclosures.py)
+    a pair          contours of its own, where those that pairs share leave it wider than these two (accounting/pairs.py)
+    all of them     the methods on the line as well, where they are still wide (widths.py; accounting/planner.py)
+    on the line     the next method that applies, where one leaves it wide (engine/line/methods.py)
+
+What is wide in the end is returned with a warning: proved all the same.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import TypeVar
@@ -70,3 +76,8 @@ def if_affordable(lattice: Lattice, in_balls: Callable[[int], _T]) -> _T | None:
         return in_balls(RESORT_WORK // len(lattice.groups))
     except (AccuracyError, LatticeTooFineError):
         return None
+
+
+def beta_is_wide(lower: float, upper: float, width: float) -> bool:
+    """Whether bounds of beta are further apart than `width`, relative to beta, unless it is below the normal doubles."""
+    return not (upper - lower <= width * upper or upper < sys.float_info.min)
