@@ -354,7 +354,7 @@ MUTANTS = [
     (
         "coarse cheap bounds too good",
         "engine/line/conditioning.py",
-        "np.log(-np.expm1(other)) - OPERATION_SLACK, own",
+        "np.log(-np.expm1(other)) - FEW_SLACK, own",
         "np.log(-np.expm1(3.0 * other)) - 1e-15, own",
     ),
     (

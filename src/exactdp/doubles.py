@@ -30,10 +30,10 @@ CHAIN_SLACK = 2.0**-47
 LINE_SLACK = 2.0**-46
 """128 units: a line through a vertex, or a mixture: a slope, a product and a difference of numbers with EXP_SLACK each."""
 
-OPERATION_SLACK = 1e-15
-"""9 units: up to five operations in a row, relative to the largest number that enters them."""
+FEW_SLACK = 1e-15
+"""9 units: a few operations in a row, up to five, relative to the largest number that enters them."""
 
-EXPONENT_SLACK = 1e-14
+POWER_SLACK = 1e-14
 """90 units: an exponent of a dozen terms, relative to 1 + the sum of their sizes, or e to its power, relative to itself."""
 
 CLOSE_SLACK = 1e-13
@@ -51,7 +51,7 @@ ACCOUNT_SLACK = 1e-6
 REMAINDER_SLACK = 1e-3
 """A remainder that is negligible next to the value: whatever its own rounding is, a thousandth of it is more."""
 
-NORM_SLACK = 1e-2
+FFT_SLACK = 1e-2
 """The error of an FFT: Euclidean norms of weights that add up to 1 but for their own errors, all of them far below a percent."""
 
 UNDERFLOW = 1e-300

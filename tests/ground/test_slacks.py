@@ -30,7 +30,7 @@ def bare_slacks(source: str) -> Iterator[ast.Constant]:
 def _is_slack(value: object) -> bool:
     if not isinstance(value, float):
         return False
-    factor = 1 < value < 1.002 or 0.998 < value < 1 or value == 1 + doubles.NORM_SLACK
+    factor = 1 < value < 1.002 or 0.998 < value < 1 or value == 1 + doubles.FFT_SLACK
     return factor or (value in NAMED and value < doubles.REMAINDER_SLACK)
 
 

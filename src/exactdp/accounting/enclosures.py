@@ -85,11 +85,7 @@ def epsilon_decimals(contours: Contours, delta: Fraction, digits: int) -> tuple[
 
 
 def _epsilon_near(
-    contours: Contours,
-    delta: Fraction,
-    around: tuple[float, float],
-    digits: int,
-    node_limit: int = BALL_NODE_LIMIT,
+    contours: Contours, delta: Fraction, around: tuple[float, float], digits: int, node_limit: int = BALL_NODE_LIMIT
 ) -> tuple[Decimal, Decimal]:
     """`epsilon_decimals`, found from two doubles around it."""
     low, high = map(Fraction, around)

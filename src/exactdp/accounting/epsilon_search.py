@@ -26,12 +26,9 @@ from exactdp.numbers import log_rational, rational, shown
 _SEARCH_STEPS = 200
 _CONVERGED = 3e-13  # a miss of the target, relative to 1 + its size, at which Newton's method stops
 _DEEPEST = 50.0  # a lower bound of log delta counts as at most so far below the upper one
-_STEEPEST, _FLATTEST = (
-    700.0,
-    1e-290,
-)  # the logarithm of the largest slope of log delta, and the smallest slope, of a step
+_STEEPEST, _FLATTEST = 700.0, 1e-290  # the logarithm of the largest slope of log delta, and the smallest slope
 _NARROW = 1e-10
-_OUTWARD = 1e-9  # how far ends that are proved by a formula are moved outward: far beyond its rounding; they are seldom reached
+_OUTWARD = 1e-9  # how far ends that a formula gives are moved outward: far beyond its rounding
 _START_TOLERANCE = 1e-9
 
 
@@ -65,7 +62,7 @@ class EpsilonSearch:
         self._delta = delta
         self._small = delta <= Fraction(1, 2)
         self._target = log_rational(delta if self._small else 1 - delta)
-        self._target_error = EXP_SLACK * (1 + abs(self._target))
+        self._error = EXP_SLACK * (1 + abs(self._target))
 
     def bracket(self) -> tuple[float, float]:
         """Two doubles around epsilon(delta), both ends proved."""
@@ -99,8 +96,8 @@ class EpsilonSearch:
         point = profile([r for pair in readings for r in pair])
         bracket = point.delta if self._small else point.rest
         low, high = bracket.log_lower().reshape(-1, 2), bracket.log_upper().reshape(-1, 2)
-        at_least = np.all(low >= self._target + self._target_error, axis=1)
-        at_most = np.all(high <= self._target - self._target_error, axis=1)
+        at_least = np.all(low >= self._target + self._error, axis=1)
+        at_most = np.all(high <= self._target - self._error, axis=1)
         proved = ([bool(x) for x in at_least], [bool(x) for x in at_most])
         return proved if self._small else (proved[1], proved[0])
 
@@ -120,9 +117,7 @@ class EpsilonSearch:
                     break
                 epsilon = candidate
                 continue
-            move, step, going = newton_step(
-                epsilon, (bottom, top), point.log_density[0], self._target, self._target_error
-            )
+            move, step, going = newton_step(epsilon, (bottom, top), point.log_density[0], self._target, self._error)
             if not going:
                 break
             move = move if self._small else -move  # 1 - delta rises with epsilon

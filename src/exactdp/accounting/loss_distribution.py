@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from exactdp.accounting.tradeoff_vertices import tails_at
-from exactdp.doubles import OPERATION_SLACK, Floats, exp_above, exp_below
+from exactdp.doubles import FEW_SLACK, Floats, exp_above, exp_below
 from exactdp.engine.lattice.accuracy import Resort
 from exactdp.engine.lattice.contours import Contours
 
@@ -42,5 +42,5 @@ def smoothed_density(
     (low1, low2, low3), (high1, high2, high3) = np.split(np.asarray(low), 3), np.split(np.asarray(high), 3)
     lower = (right * low1 - middle * high2 + left * low3) / d
     upper = (right * high1 - middle * low2 + left * high3) / d
-    slack = OPERATION_SLACK * (right + middle + left) / d  # three products and two sums
+    slack = FEW_SLACK * (right + middle + left) / d  # three products and two sums
     return np.maximum(lower - slack, 0.0), upper + slack

@@ -15,7 +15,7 @@ import numpy as np
 
 from exactdp.accounting.tradeoff_curve import TradeOffCurve, lower_hull
 from exactdp.brackets import PointAt
-from exactdp.doubles import EXPONENT_SLACK, LINE_SLACK, OPERATION_SLACK, TINY, UNIT, Floats
+from exactdp.doubles import FEW_SLACK, LINE_SLACK, POWER_SLACK, TINY, UNIT, Floats
 from exactdp.numbers import log_rational
 from exactdp.widths import WIDE
 
@@ -192,9 +192,8 @@ def concave_upper(gap: Floats, lows: Floats, highs: Floats) -> tuple[float, tupl
     Infinite if the top may lie outside. Between two points the function is below the chords of the neighbouring pairs, extended.
     The place is a point and a share of the way to the next.
     """
-    fallen = [
-        float(lows[i + 1 :].max(initial=-math.inf)) >= highs[i] for i in range(len(lows))
-    ]  # later values are proved higher
+    # later or earlier values are proved higher
+    fallen = [float(lows[i + 1 :].max(initial=-math.inf)) >= highs[i] for i in range(len(lows))]
     rising = [float(lows[:i].max(initial=-math.inf)) >= highs[i] for i in range(len(lows))]
     left = max((i for i in range(len(lows)) if fallen[i]), default=None)
     right = min((i for i in range(len(lows)) if rising[i]), default=None)
@@ -211,8 +210,8 @@ def concave_upper(gap: Floats, lows: Floats, highs: Floats) -> tuple[float, tupl
             share = gap[i] / gap[i + 1]
             lines.append((float(highs[i + 1] + (highs[i + 1] - lows[i + 2]) * share), float(highs[i + 1])))
         top, t = _top_of_least(lines)
-        if top * (1 + OPERATION_SLACK) > best:
-            best, where = top * (1 + OPERATION_SLACK), (i, t)
+        if top * (1 + FEW_SLACK) > best:
+            best, where = top * (1 + FEW_SLACK), (i, t)
     return (best, where) if math.isfinite(best) else (math.inf, None)
 
 
@@ -238,7 +237,7 @@ def curve_from_profile(point_at: PointAt, reach: float, num: int, at_zero: float
     point = point_at([Fraction(e) for e in losses.tolist()])
     # F for each slope, rounded down
     with np.errstate(over="ignore"):  # an infinite slope gives a point that is left out
-        starts, slopes = point.rest.lower_floats() * (1 - 2 * OPERATION_SLACK), np.exp(losses) * (1 + EXPONENT_SLACK)
+        starts, slopes = point.rest.lower_floats() * (1 - 2 * FEW_SLACK), np.exp(losses) * (1 + POWER_SLACK)
     alphas = [float(a) for a in 0.5 * (1 + np.tanh(np.linspace(-12, 12, num - 2)))]
     betas = [float(np.max(starts - slopes * a)) for a in alphas]
     inside = [(a, min(b, 1 - UNIT)) for a, b in zip(alphas, betas, strict=True) if b >= 0 and 0 < a < 1]

@@ -42,7 +42,7 @@ from exactdp.theory.gaussian_gap.gap import (
 )
 
 _AIMS = (1e-11, 1e-8, 1e-5)
-_POWER_SLACK = 1e-9  # e to a power of at most 700 has 700 times the rounding of the power
+_LARGE_POWER_SLACK = 1e-9  # e to a power of at most 700 has 700 times the rounding of the power
 _FIRST_MOVE = 1e-12  # of an end of epsilon, relative to 1 + its size; doubled until it is proved
 _TOLERANCE = 1e-5
 """In log delta: pairs that may exceed the worst by less count with what is proved of them, the others are asked."""
@@ -154,11 +154,9 @@ class _SameSpread:
         result[0], result[3] = log_gaussian, log_density
         # delta is at most 1, and from R/2 on at most exp(-y^2 / (2 R)) (Lemma 1): that one where the other is out of range
         log_most = 0.0 if log_gaussian > -700 else -y * y / (2 * r) * (1 - FORMULA_SLACK)
-        if (
-            log_most - log_gaussian > 700
-        ):  # so deep that the two logarithms are known to fewer digits than they differ in
+        if log_most - log_gaussian > 700:  # so deep that the logarithms are known to fewer digits than they differ in
             result[0], log_gaussian = log_most, log_most
-        most = math.expm1(log_most - log_gaussian) * (1 + _POWER_SLACK) + _POWER_SLACK
+        most = math.expm1(log_most - log_gaussian) * (1 + _LARGE_POWER_SLACK) + _LARGE_POWER_SLACK
         result[1], result[2] = -1.0, most
         if abs(y) > _DEEPEST * root or self.is_hopeless:
             return result

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from exactdp.balls import ball, precision, upper_double
-from exactdp.doubles import EXPONENT_SLACK, OPERATION_SLACK
+from exactdp.doubles import FEW_SLACK, POWER_SLACK
 from exactdp.guarantees.epsilon_delta import fdp_beta
 from exactdp.guarantees.gaussian_dp import gdp_beta, gdp_delta
 from exactdp.guarantees.renyi import rdp_delta, rdp_epsilon
@@ -36,8 +36,8 @@ def get_bayes_risk_from_gdp(mu: Number, prior: Number) -> float:
     """The least error of an attacker with this prior under mu-GDP: p (1 - delta(log((1 - p)/p)))."""
     p = read_share(prior, "prior")
     odds = log_rational((1 - p) / p)
-    most = gdp_delta(mu, odds - EXPONENT_SLACK * (1 + abs(odds)))
-    return max(float(p) * (1 - most) * (1 - OPERATION_SLACK) - _DIFFERENCE, 0.0)
+    most = gdp_delta(mu, odds - POWER_SLACK * (1 + abs(odds)))
+    return max(float(p) * (1 - most) * (1 - FEW_SLACK) - _DIFFERENCE, 0.0)
 
 
 @steady

@@ -11,7 +11,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import ball
-from exactdp.doubles import EXPONENT_SLACK, FORMULA_SLACK, PHASE_ERROR, REMAINDER_SLACK, UNIT, Complexes, Floats
+from exactdp.doubles import FORMULA_SLACK, PHASE_ERROR, POWER_SLACK, REMAINDER_SLACK, UNIT, Complexes, Floats
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import Atoms, Loss, Peak, Tilted
 from exactdp.mechanisms.mechanism import Mechanism
@@ -197,7 +197,7 @@ class _DiscreteGaussianLoss(Loss):
         ratio = 0.0 if self._s >= 0.5 else log_theta_ratio(self.sensitivity * z, self._s)  # never positive
         size = self._r * abs(z) * (abs(z) + 1) / 2
         upper = min(ratio + FORMULA_SLACK * (1 + abs(ratio)), 0.0)
-        return self._r * z * (z + 1) / 2 + upper + EXPONENT_SLACK * (1 + size)
+        return self._r * z * (z + 1) / 2 + upper + POWER_SLACK * (1 + size)
 
     def mean_variance(self, tilt: float) -> tuple[float, float]:
         mean, variance = tilted_mean_variance(self.sensitivity * tilt, self._s)

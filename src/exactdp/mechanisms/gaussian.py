@@ -9,7 +9,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import BITS, ball, precision
-from exactdp.doubles import OPERATION_SLACK, UNDERFLOW, Complexes, Floats
+from exactdp.doubles import FEW_SLACK, UNDERFLOW, Complexes, Floats
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import Loss, Tilted
 from exactdp.mechanisms.mechanism import Mechanism
@@ -88,7 +88,7 @@ class _GaussianLoss(Loss):
     def log_moment_upper(self, z: float) -> float:
         # five roundings, all relative: a product of R, z and z + 1
         value = self._float * z * (z + 1) / 2
-        return value + OPERATION_SLACK * abs(value) + UNDERFLOW
+        return value + FEW_SLACK * abs(value) + UNDERFLOW
 
     def mean_variance(self, tilt: float) -> tuple[float, float]:
         return self._float * (0.5 + tilt), self._float

@@ -18,7 +18,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import BITS, ball, precision
-from exactdp.doubles import EXPONENT_SLACK, FORMULA_SLACK, PHASE_ERROR, UNDERFLOW, UNIT, Complexes, Floats, Ints
+from exactdp.doubles import FORMULA_SLACK, PHASE_ERROR, POWER_SLACK, UNDERFLOW, UNIT, Complexes, Floats, Ints
 from exactdp.mechanisms.theta import log_cf_of_atoms
 
 _PAIRED = 24  # atoms among which pairs for the sieve are looked for
@@ -158,7 +158,7 @@ class FiniteLoss(Loss):
         exponents = z * self._floats + self._logs
         size = float(np.max(np.abs(z * self._floats) + np.abs(self._logs)))
         top = float(exponents.max())
-        return top + math.log(math.fsum(np.exp(exponents - top))) + EXPONENT_SLACK * (1 + size)
+        return top + math.log(math.fsum(np.exp(exponents - top))) + POWER_SLACK * (1 + size)
 
     def _tilted_probabilities(self, tilt: float) -> Floats:
         exponents = tilt * self._floats + self._logs

@@ -18,7 +18,7 @@ import numpy as np
 from flint import acb, arb
 
 from exactdp.balls import ball
-from exactdp.doubles import FORMULA_SLACK, OPERATION_SLACK, UNIT, Complexes, Floats, Ints
+from exactdp.doubles import FEW_SLACK, FORMULA_SLACK, UNIT, Complexes, Floats, Ints
 
 POISSON_FROM = 0.25
 """Noise parameters of at least this are summed by Poisson's formula, smaller ones term by term."""
@@ -65,7 +65,7 @@ def peak_parabola(s: float, centre: float, budget: float = 40.0) -> tuple[float,
     """
     options: list[tuple[float, float]] = []
     if s >= _PARABOLA_FROM:
-        own = -log_theta_ratio(centre, s) * (1 + FORMULA_SLACK) + OPERATION_SLACK
+        own = -log_theta_ratio(centre, s) * (1 + FORMULA_SLACK) + FEW_SLACK
         options.append(((s / 2 - math.log(2) / math.pi**2) * (1 - FORMULA_SLACK), own))
     if s < 1.0:
         _, p = direct_weights(s, centre - math.floor(centre + 0.5))
@@ -95,7 +95,7 @@ def log_theta_ratio(c: float, s: float) -> float:
 def theta_ratio_error(s: float, term: float, count: float) -> float:
     """Bound on the rounding and truncation error of `count` times log_theta_ratio, itself `term` (engine.md, F3)."""
     if s < POISSON_FROM:
-        return 4 * OPERATION_SLACK * (abs(term) + count)
+        return 4 * FEW_SLACK * (abs(term) + count)
     first_left_out = poisson_terms(s, 0.0) + 1
     return 1.2e-16 * (50 + 110 * s) * abs(term) + 5 * count * math.exp(-TWO_PI_SQUARED * s * first_left_out**2)
 

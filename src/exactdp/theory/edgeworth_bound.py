@@ -226,8 +226,7 @@ class EdgeworthBound:
                 edges += [fine + (cut - fine) * i / _FEW_PIECES for i in range(1, _FEW_PIECES + 1)]
             near = sum(((high - low) * self._near(low, high) for low, high in pairwise(edges)), arb(0))
             far = sum(
-                (step * cf_ball((cut + step * i) / self.spread, self.sigma2) ** self.m for i in range(pieces)),
-                arb(0),
+                (step * cf_ball((cut + step * i) / self.spread, self.sigma2) ** self.m for i in range(pieces)), arb(0)
             )
             return (near + far + self._outside(cut)) / end
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from exactdp.doubles import EXPONENT_SLACK, FORMULA_SLACK, OPERATION_SLACK, SUM_SLACK, UNDERFLOW, Floats, Ints
+from exactdp.doubles import FEW_SLACK, FORMULA_SLACK, POWER_SLACK, SUM_SLACK, UNDERFLOW, Floats, Ints
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.lattice import Lattice
 from exactdp.engine.lattice.moments import log_moments
@@ -120,7 +120,7 @@ def _log_side(
     theta_low = float(theta[0]) - theta[1]
     size = lattice.r * d * d + abs(d) * period + abs(theta_low) + abs(theta_nu)
     exponents = offsets * d + (lattice.r * d * d / 2 + theta_nu - theta_low - abs(d) * period)
-    slack = OPERATION_SLACK * (np.abs(offsets * d) + size) + EXPONENT_SLACK
+    slack = FEW_SLACK * (np.abs(offsets * d) + size) + POWER_SLACK
     result: Floats = exponents + slack - math.log(-math.expm1(-abs(d) * period))
     return result
 

@@ -17,16 +17,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import BITS, precision
-from exactdp.doubles import (
-    EXPONENT_SLACK,
-    FORMULA_SLACK,
-    OPERATION_SLACK,
-    REMAINDER_SLACK,
-    SUM_SLACK,
-    UNDERFLOW,
-    UNIT,
-    Floats,
-)
+from exactdp.doubles import FEW_SLACK, FORMULA_SLACK, POWER_SLACK, REMAINDER_SLACK, SUM_SLACK, UNDERFLOW, UNIT, Floats
 from exactdp.engine.line.enumeration import fold, one_lattice
 from exactdp.engine.line.protocol import AnyThreshold, OneByOne, Used
 from exactdp.engine.line.total_loss import Part, TotalLoss
@@ -134,7 +125,7 @@ class Conditioning(OneByOne):
         t = np.array([float(x.mid()) for x in inner])
         # in units of exp(log_scale): w e^{tilt t - K_rest(tilt)} times the rest's answer
         base = np.log(coarse.weights) + lam * t - log_rest
-        slack = coarse.relative + 8 * UNIT * (np.abs(lam * t) + abs(log_rest) + abs(log_scale) + 60) + EXPONENT_SLACK
+        slack = coarse.relative + 8 * UNIT * (np.abs(lam * t) + abs(log_rest) + abs(log_scale) + 60) + POWER_SLACK
         log_low, log_high = (base + end for end in self._cheap(t))
         lower, upper = np.exp(log_low), np.exp(np.minimum(log_high, 700.0))
         slope, waiting = np.zeros(len(t)), np.ones(len(t), dtype=bool)
@@ -165,7 +156,7 @@ class Conditioning(OneByOne):
         rest = np.minimum(np.min(exponents[orders <= 0], axis=0), 0.0)
         own, other = (delta, rest) if self.payoff is Payoff.DELTA else (rest, delta)
         with np.errstate(divide="ignore"):
-            return np.log(-np.expm1(other)) - OPERATION_SLACK, own
+            return np.log(-np.expm1(other)) - FEW_SLACK, own
 
     @cached_property
     def _markov(self) -> tuple[Floats, Floats]:

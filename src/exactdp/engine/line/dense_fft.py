@@ -19,17 +19,7 @@ from flint import arb
 from scipy.special import ndtr
 
 from exactdp.balls import BITS, ball, precision
-from exactdp.doubles import (
-    CLOSE_SLACK,
-    EXPONENT_SLACK,
-    FORMULA_SLACK,
-    NORM_SLACK,
-    SUM_SLACK,
-    UNDERFLOW,
-    UNIT,
-    Complexes,
-    Floats,
-)
+from exactdp.doubles import CLOSE_SLACK, FFT_SLACK, FORMULA_SLACK, POWER_SLACK, UNDERFLOW, UNIT, Complexes, Floats
 from exactdp.engine.line.protocol import OneByOne
 from exactdp.engine.line.total_loss import Part, TotalLoss
 from exactdp.engine.payoff import Payoff
@@ -99,9 +89,8 @@ class DenseFFT(OneByOne):
 
     def _on_grid(self, atoms: _Listed) -> _Rounded:
         """Losses rounded to grid points in both directions, their weights multiplied by e^{tilt (rounded - loss)}, all copies."""
-        slack = max(
-            _OFF_GRID, 8 * UNIT * float(np.max(np.abs(atoms.losses))) / self.step
-        )  # covers the rounding of the losses
+        # covers the rounding of the losses
+        slack = max(_OFF_GRID, 8 * UNIT * float(np.max(np.abs(atoms.losses))) / self.step)
         lower, upper = np.floor(atoms.losses / self.step - slack), np.ceil(atoms.losses / self.step + slack)
         start = int(lower.min())
         transforms = []
@@ -110,7 +99,7 @@ class DenseFFT(OneByOne):
             place = (grid.astype(np.int64) - start) % self.points
             vector = np.bincount(place, atoms.weights * moved, minlength=self.points)
             transforms.append(np.fft.rfft(vector) ** atoms.copies)
-        wrong = atoms.copies * (atoms.wrong + 8 * math.log2(self.points) * UNIT + EXPONENT_SLACK)
+        wrong = atoms.copies * (atoms.wrong + 8 * math.log2(self.points) * UNIT + POWER_SLACK)
         return _Rounded(transforms[0], transforms[1], atoms.copies * start, wrong, atoms.copies * atoms.missing)
 
     def _gaussian(self, part: Part, view: Tilted) -> _Rounded:
@@ -125,7 +114,7 @@ class DenseFFT(OneByOne):
         mass[np.diff(np.sign(edges)) != 0] = np.diff(ndtr(edges))[np.diff(np.sign(edges)) != 0]
         up, down = np.zeros(self.points), np.zeros(self.points)
         up[1 : cells + 1], down[:cells] = mass, mass
-        most = math.exp(abs(self._lam) * self.step * (1 + SUM_SLACK))
+        most = math.exp(abs(self._lam) * self.step * (1 + _OFF_GRID))
         scales = (most, 1 / most) if self._payoff is Payoff.DELTA else (1 / most, most)
         wrong = 8 * math.log2(self.points) * UNIT + CLOSE_SLACK
         return _Rounded(
@@ -149,11 +138,11 @@ class DenseFFT(OneByOne):
         slope = float(self._up[above] @ np.exp(-(1 + self._lam) * u[above]))
         place = 8 * UNIT * (abs(self._first) * self.step + abs(middle) + self.points * self.step)  # error of u
         # the weights add up to little more than 1, and a gain changes by at most (1 + tilt) times the error of u
-        wrong = (1 + NORM_SLACK) * self._wrong * float(np.linalg.norm(gain)) + 3 * place * (1 + abs(self._lam))
+        wrong = (1 + FFT_SLACK) * self._wrong * float(np.linalg.norm(gain)) + 3 * place * (1 + abs(self._lam))
         wrong += (self.points * UNIT + CLOSE_SLACK) * float(np.abs(high_row) @ gain)
         high = float(high_row @ gain) + wrong + self._missing
         low = float(low_row @ gain) - wrong - self._missing
-        slack = EXPONENT_SLACK + 4 * UNIT * abs(log_scale)
+        slack = POWER_SLACK + 4 * UNIT * abs(log_scale)
         return log_scale, max(low, 0.0) * (1 - slack), high * (1 + slack), max(slope, 0.0)
 
 

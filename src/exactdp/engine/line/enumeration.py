@@ -17,7 +17,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import BITS, ball, precision
-from exactdp.doubles import ACCOUNT_SLACK, NORM_SLACK, REMAINDER_SLACK, SUM_SLACK, UNDERFLOW, UNIT, Floats, Ints
+from exactdp.doubles import ACCOUNT_SLACK, FFT_SLACK, REMAINDER_SLACK, SUM_SLACK, UNDERFLOW, UNIT, Floats, Ints
 from exactdp.engine.line.protocol import OneByOne, Used
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.engine.payoff import Payoff
@@ -237,7 +237,7 @@ def _product(one: Floats, two: Floats) -> tuple[Floats, float, float]:
     product = np.fft.irfft(np.fft.rfft(one, size) * np.fft.rfft(two, size), size)
     norms = sum(float(np.linalg.norm(v)) for v in (one, two, product))
     error = 8.1 * math.log2(size) * UNIT * norms * math.sqrt(size)
-    return np.maximum(product[:n], 0.0), 0.0, (1 + NORM_SLACK) * error
+    return np.maximum(product[:n], 0.0), 0.0, (1 + FFT_SLACK) * error
 
 
 def halves(parts: list[ListedValues], looks: int) -> tuple[ListedValues, ListedValues] | None:

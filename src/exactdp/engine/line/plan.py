@@ -18,7 +18,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import BITS, ball, precision
-from exactdp.doubles import CLOSE_SLACK, EXPONENT_SLACK, FORMULA_SLACK, PHASE_ERROR, SUM_SLACK, UNDERFLOW, Floats, Ints
+from exactdp.doubles import CLOSE_SLACK, FORMULA_SLACK, PHASE_ERROR, POWER_SLACK, SUM_SLACK, UNDERFLOW, Floats, Ints
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.tilts import short
 from exactdp.engine.line.tilts import LineRung
@@ -187,7 +187,7 @@ class _Aliasing:
             upper = self._upper(nu)
             size = abs(upper) + abs(self._log_moment) + abs(d * y) + abs(d) * period
             exponent = upper - self._log_moment - d * y - abs(d) * period
-            best = min(best, exponent + EXPONENT_SLACK * size + CLOSE_SLACK - math.log(-math.expm1(-abs(d) * period)))
+            best = min(best, exponent + POWER_SLACK * size + CLOSE_SLACK - math.log(-math.expm1(-abs(d) * period)))
             if best <= enough:
                 break
         return best

@@ -10,7 +10,7 @@ from functools import cached_property
 from flint import arb
 
 from exactdp.balls import BITS, ball, precision
-from exactdp.doubles import EXPONENT_SLACK
+from exactdp.doubles import POWER_SLACK
 from exactdp.mechanisms.loss import Loss
 
 _LONGEST_FRACTION = 50_000  # bits
@@ -92,7 +92,7 @@ class TotalLoss:
         """A double above log E e^{zL}."""
         quadratic, others = self._split
         parts = [p.count * p.loss.log_moment_upper(z) for p in others]
-        return math.fsum([quadratic * z * (z + 1) / 2, *parts]) + EXPONENT_SLACK * sum(
+        return math.fsum([quadratic * z * (z + 1) / 2, *parts]) + POWER_SLACK * sum(
             (abs(x) for x in parts), start=quadratic * abs(z) * (abs(z) + 1) + 1
         )
 

@@ -94,9 +94,8 @@ def _upper_tail(plan: ReferencePlan, first: int) -> TailEstimate:
         for k, value in nodes:
             total += (1 if k == 0 or 2 * k == N else 2) * weight(k, A, U, N) * value
         bare = total / N
-        truncation = tail_bound(max(first, U + 1), proxy) + (
-            tail_bound(U + 1, proxy) if first < A else 0
-        )  # statement 2
+        cut = tail_bound(U + 1, proxy) if first < A else 0
+        truncation = tail_bound(max(first, U + 1), proxy) + cut  # statement 2
         aliasing = tail_bound(N - U, proxy) + tail_bound(N + A, proxy) if A <= U else arb(0)  # statement 3
         discarded = ball(Fraction((U - A + 1) * (N - len(plan.kept)), N) * plan.tolerance / (8 * U))  # statement 4
         error = truncation.max(aliasing) + discarded + 2 * bare.rad()  # statement 5

@@ -55,12 +55,7 @@ _LITTLE_WORK = 20_000.0  # partial vectors; below this no other choice of groups
 
 
 def nodes_by_reduction(
-    turns: Sequence[Fraction],
-    strengths: Sequence[float],
-    first: int,
-    last: int,
-    budget: float,
-    allowance: int,
+    turns: Sequence[Fraction], strengths: Sequence[float], first: int, last: int, budget: float, allowance: int
 ) -> list[int]:
     """All k in [first, last] with sum_g strength_g (2 pi dist(k turn_g, Z))^2 <= budget, ascending.
 
