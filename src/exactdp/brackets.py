@@ -157,6 +157,11 @@ class Bounds(NamedTuple):
         return repr_html(self)
 
 
+def both(one: tuple[float, float], two: tuple[float, float]) -> tuple[float, float]:
+    """What two pairs of bounds of one number say together."""
+    return max(one[0], two[0]), min(one[1], two[1])
+
+
 def mirrored_ball(delta: arb, epsilon: Fraction) -> arb:
     """delta at |epsilon| turned into delta at epsilon, at the current precision: the mirror in balls.
 

@@ -277,7 +277,6 @@ def _extreme(one: Bracket, two: Bracket, largest: bool) -> Bracket:
             factor = np.exp(b.log_scale - scale)
             lows.append(np.minimum(b.lower * factor * (1 - slack), 1e300))
             # what underflows is not known to be 0
-            highs.append(
-                np.where(b.upper == 0, 0.0, np.maximum(np.minimum(b.upper * factor, 1e300), 1e-320) * (1 + slack))
-            )
+            most = np.maximum(np.minimum(b.upper * factor, 1e300), 1e-320) * (1 + slack)
+            highs.append(np.where(b.upper == 0, 0.0, most))
     return Bracket(scale, pick(*lows), pick(*highs))

@@ -21,8 +21,8 @@ from exactdp.accounting.tradeoff_vertices import (
     surrounding_vertices,
     upper_side,
 )
-from exactdp.balls import ATTEMPTS, SPARE, ball, bits_of, decimals, fraction, precision, raised
-from exactdp.brackets import mirrored_ball
+from exactdp.balls import ATTEMPTS, SPARE, ball, bits_of, decimals, ends_of, fraction, precision, raised
+from exactdp.brackets import both, mirrored_ball
 from exactdp.engine.lattice.accuracy import RESORT_DIGITS, RESORT_WIDTH_BETA, beta_is_wide, if_affordable
 from exactdp.engine.lattice.contours import BALL_NODE_LIMIT, Contours
 from exactdp.engine.lattice.lattice import Lattice
@@ -69,8 +69,7 @@ def epsilon_floats(contours: Contours, delta: Fraction) -> tuple[float, float]:
     )
     if proved is None:
         return found
-    low, high = (float(end) for end in proved)
-    return max(found[0], math.nextafter(low, -math.inf)), min(found[1], math.nextafter(high, math.inf))
+    return both(found, (math.nextafter(float(proved[0]), -math.inf), math.nextafter(float(proved[1]), math.inf)))
 
 
 def epsilon_decimals(contours: Contours, delta: Fraction, digits: int) -> tuple[Decimal, Decimal]:
@@ -95,10 +94,8 @@ def _epsilon_near(
     if estimate:  # near epsilon = 0 the digits of delta that matter start later
         working += max(0, -math.floor(log_rational(abs(estimate)) / math.log(10)))
     for _ in range(ATTEMPTS):
-        moved = _newton_step(contours, delta, estimate, working, node_limit)
-        done = abs(moved - estimate) <= abs(moved) * Fraction(1, 10 ** (digits + 3))
-        estimate = moved
-        if done:
+        before, estimate = estimate, _newton_step(contours, delta, estimate, working, node_limit)
+        if abs(estimate - before) <= abs(estimate) * Fraction(1, 10 ** (digits + 3)):
             break
     steps = itertools.cycle(abs(estimate) * Fraction(k, 10 ** (digits + 1)) for k in (1, 2, 4))
 
@@ -129,18 +126,14 @@ def _newton_step(contours: Contours, delta: Fraction, epsilon: Fraction, digits:
 
 def beta_floats(contours: Contours, alpha: Fraction) -> tuple[float, float]:
     """beta(alpha) between two doubles for 0 < alpha < 1: float64, and balls where float64 alone would be too wide."""
-    lower, upper = beta_bracket(contours, alpha)
-    if not beta_is_wide(lower, upper, RESORT_WIDTH_BETA):
-        return lower, upper
+    found = beta_bracket(contours, alpha)
+    if not beta_is_wide(*found, RESORT_WIDTH_BETA):
+        return found
     value = if_affordable(
         contours.lattice,
         lambda limit: _raised(lambda working: _beta_ball(contours, alpha, working, limit), RESORT_DIGITS),
     )
-    if value is None:
-        return lower, upper
-    with precision(bits_of(RESORT_DIGITS)):
-        low, high = float(value.lower()), float(value.upper())
-    return max(lower, math.nextafter(low, 0.0)), min(upper, math.nextafter(high, 1.0))
+    return found if value is None else both(found, ends_of(value))
 
 
 def beta_decimals(contours: Contours, alpha: Fraction, digits: int) -> tuple[Decimal, Decimal]:

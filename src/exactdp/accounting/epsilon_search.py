@@ -1,7 +1,4 @@
-"""epsilon(delta), the inverse of the privacy profile: searched freely, both ends proved.
-
-It is the infimum of all real epsilon with delta(epsilon) <= delta, so it is negative when delta > delta(0).
-"""
+"""epsilon(delta), the infimum of all real epsilon with delta(epsilon) <= delta: searched freely, both ends proved."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Pairs:
         """Certified delta and 1 - delta at each question's epsilon."""
         epsilons = [q.at for q in questions]
         if not self._shares:
-            point = _empty(len(questions))
+            point = Point.of_rows(np.empty((7, len(questions))))
             self._one_by_one(point, questions, range(len(questions)))
             return point
         family = self.family
@@ -214,10 +214,3 @@ def both_ends_hold(delta: Bracket, target: Floats, error: Floats) -> Bools:
     small_enough = np.all(delta.log_upper().reshape(-1, 2, 2)[:, 1] <= (target - error)[:, None], axis=1)
     result: Bools = too_large & small_enough
     return result
-
-
-def _empty(count: int) -> Point:
-    def bracket() -> Bracket:
-        return Bracket(np.empty(count), np.empty(count), np.empty(count))
-
-    return Point(bracket(), bracket(), np.empty(count))

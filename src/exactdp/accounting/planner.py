@@ -18,7 +18,7 @@ from exactdp.accounting.explanation import Explanation, explain_on_lattice
 from exactdp.accounting.privacy_profile import profile
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.accounting.tradeoff_vertices import tradeoff_curve
-from exactdp.brackets import Point, overwrite
+from exactdp.brackets import Point, both, overwrite
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.accuracy import beta_is_wide
 from exactdp.engine.lattice.contours import Contours
@@ -36,8 +36,6 @@ LARGEST_STRIDE = 2_000_000
 _LOG = logging.getLogger(__name__)
 _Asked = TypeVar("_Asked")
 _T = TypeVar("_T")
-
-
 _Ends = tuple[float, float]
 
 
@@ -56,17 +54,12 @@ def _narrowed_point(found: Point, ask: Callable[[list[Fraction]], Point], epsilo
 
 def _narrowed_epsilon(found: _Ends, ask: Callable[[Fraction], _Ends], delta: Fraction) -> _Ends:
     """The same for epsilon."""
-    return _both(found, ask(delta)) if epsilon_is_wide(*found) else found
+    return both(found, ask(delta)) if epsilon_is_wide(*found) else found
 
 
 def _narrowed_beta(found: _Ends, ask: Callable[[Fraction], _Ends], alpha: Fraction) -> _Ends:
     """The same for beta, whose width counts relative to itself."""
-    return _both(found, ask(alpha)) if beta_is_wide(*found, WIDE) else found
-
-
-def _both(one: _Ends, two: _Ends) -> _Ends:
-    """What two pairs of bounds of one number say together."""
-    return max(one[0], two[0]), min(one[1], two[1])
+    return both(found, ask(alpha)) if beta_is_wide(*found, WIDE) else found
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,8 @@ class Mechanism(ABC):
 
     def _scaled(self, by: Fraction) -> Mechanism:
         """The same mechanism with `by` times the variance, which only Gaussian noise has."""
-        raise InvalidInputError(
-            f"Only Gaussian noise can be scaled. Found {shown(self)}; build it with its new parameter."
-        )
+        found = shown(self)
+        raise InvalidInputError(f"Only Gaussian noise can be scaled. Found {found}; build it with its new parameter.")
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):

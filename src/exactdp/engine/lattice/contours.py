@@ -169,9 +169,8 @@ class Contours:
         index = self.rung_of(payoff, threshold)
         sums: Sums = self.contour(payoff, index).evaluate([threshold])
         found = max(float(sums.value[0]), 1e-17 * float(sums.upper[0]), 5e-324)
-        return max(
-            0.0, (log_expected(self.lattice, rung(self.lattice, payoff, index)) - math.log(found)) / math.log(10)
-        )
+        expected = log_expected(self.lattice, rung(self.lattice, payoff, index))
+        return max(0.0, (expected - math.log(found)) / math.log(10))
 
 
 def is_wide(sums: Sums) -> Bools:

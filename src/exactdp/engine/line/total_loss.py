@@ -92,9 +92,8 @@ class TotalLoss:
         """A double above log E e^{zL}."""
         quadratic, others = self._split
         parts = [p.count * p.loss.log_moment_upper(z) for p in others]
-        return math.fsum([quadratic * z * (z + 1) / 2, *parts]) + POWER_SLACK * sum(
-            (abs(x) for x in parts), start=quadratic * abs(z) * (abs(z) + 1) + 1
-        )
+        size = sum(map(abs, parts), start=quadratic * abs(z) * (abs(z) + 1) + 1)
+        return math.fsum([quadratic * z * (z + 1) / 2, *parts]) + POWER_SLACK * size
 
     @cached_property
     def _split(self) -> tuple[float, list[Part]]:
