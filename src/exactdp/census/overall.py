@@ -40,6 +40,11 @@ class Overall:
     def _all(self) -> range:
         return range(len(self.pairs.family.pairs))
 
+    @property
+    def is_screened(self) -> bool:
+        """Whether `point` is something faster than the answers of the pairs themselves, with wider bounds."""
+        return type(self).point is not Overall.point
+
     def point(self, epsilon: Fraction) -> Point:
         """delta(epsilon) and 1 - delta(epsilon) of every pair."""
         return self.pairs.profile([Question(p, epsilon) for p in self._all])

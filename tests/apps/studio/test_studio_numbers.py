@@ -18,7 +18,6 @@ from exactdp.apps.studio.work.overall import SCREENED
 from exactdp.census.budget_files import parse_budget
 from exactdp.census.pair_results import overall_of
 from exactdp.census.savings import calibrate_release
-from exactdp.census.screening import ScreenedOverall
 from exactdp.census.worst_pair import Contest
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from studio_server import SMALL, TEXT, Studio, events, named
@@ -114,6 +113,7 @@ def test_overall_has_the_numbers_of_the_library(studio: Studio) -> None:
     assert [event["done"] for event in parts] == list(range(1, told[0]["steps"] + 1))
     result = told[-1]["result"]
     study = parse_budget(TEXT, "small.toml").account()
+    assert not overall_of(study.release).is_screened
     row = result["epsilon"][0]
     assert (row["lower"], row["upper"]) == tuple(study.epsilon_bounds("1e-6"))
     assert round(row["upper"], 8) == 8.30699111
@@ -136,7 +136,7 @@ def test_overall_where_pairs_share_nothing(studio: Studio) -> None:
     ]
     design["paths"] = [{"number": i + 1, "bypassed": list(b)} for i, b in enumerate(["", "B", "C", "D", "BC"])]
     release = parse_budget(studio.post("/export", {"design": design}).json()["toml"].encode(), "odd.toml")
-    assert isinstance(overall_of(release), ScreenedOverall)
+    assert overall_of(release).is_screened
     told = events(studio, {"design": design, "deltas": ["1e-6"], "epsilons": ["3"], "alphas": ["0.05"]})
     result = told[-1]["result"]
     pairs = {pair: release.pair(*pair).within(max_nodes=4000) for pair in release.pairs}

@@ -16,7 +16,6 @@ from exactdp.brackets import Bounds
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import overall_of
 from exactdp.census.releases import Release
-from exactdp.census.screening import ScreenedOverall
 from exactdp.census.study import Study
 from exactdp.census.tables import decimal_text
 from exactdp.census.worst_pair import Contest
@@ -36,7 +35,7 @@ def plan(question: Record) -> Record:
     grids = read_grids(question["epsilons"], question["deltas"], question["alphas"])
     count = len(release.bypassed)
     known = {"pairs": count * (count + 1) // 2, "rho": str(release.rho), "full_path": full_path(release)}
-    screened = isinstance(overall_of(release), ScreenedOverall)
+    screened = overall_of(release).is_screened
     parts = _parts(release, question, grids, screened)
     return {"parts": parts, "known": known, "remarks": [SCREENED] if screened else []}
 
@@ -67,7 +66,7 @@ def part(question: Record) -> Record:
     """One part of the work."""
     release = release_of(question["design"])
     with warnings.catch_warnings():
-        if isinstance(overall_of(release), ScreenedOverall):
+        if overall_of(release).is_screened:
             warnings.simplefilter("ignore", AccuracyWarning)  # SCREENED says so
         return _rows(release, question)
 
@@ -115,7 +114,7 @@ def _worst_pair(release: Release, delta: Fraction, in_balls: bool) -> WorstPair:
 def _largest_delta(study: Study, epsilons: list[Fraction], quantity: str) -> Bounds:
     """Bounds of the overall delta; for a curve where pairs share nothing, those of the screen, which are wider."""
     overall = overall_of(study.release)
-    if quantity != "delta_curve" or not isinstance(overall, ScreenedOverall):
+    if quantity != "delta_curve" or not overall.is_screened:
         return study.delta_bounds(epsilons)
     delta = overall.worst(epsilons).delta
     return Bounds(delta.lower_floats(), np.minimum(delta.upper_floats(), 1.0))
