@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from jsonschema import Draft202012Validator
 
 import exactdp
 from exactdp import census, conversions
@@ -21,6 +24,9 @@ from exactdp.census.savings import calibrate_release
 from exactdp.census.worst_pair import Contest
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from studio_server import SMALL, TEXT, Studio, events, named
+
+DOCS = Path(__file__).parents[3] / "docs" / "studio-api.md"
+Overall = Callable[[Any], list[dict[str, Any]]]
 
 
 def test_a_pair_has_the_numbers_of_the_library(studio: Studio) -> None:
@@ -104,9 +110,46 @@ def test_scale_multiplies_every_variance(studio: Studio) -> None:
     assert checked["levels"][0]["queries"][0]["rho"] == "1/3"
 
 
-def test_overall_has_the_numbers_of_the_library(studio: Studio) -> None:
+@pytest.fixture(scope="session")
+def line_schema(studio: Studio) -> dict[str, Any]:
+    """What the API's description says of one line of `/overall`."""
+    described = studio.client.get("/openapi.json").json()
+    answer = described["paths"]["/api/v1/overall"]["post"]["responses"]["200"]["content"]["application/x-ndjson"]
+    return {**answer["itemSchema"], "components": described["components"]}
+
+
+@pytest.fixture
+def overall(studio: Studio, line_schema: dict[str, Any]) -> Overall:
+    """The lines of `/overall` to a question, each as described."""
+
+    def asked(body: Any) -> list[dict[str, Any]]:
+        told = events(studio, body)
+        for event in told:
+            Draft202012Validator(line_schema).validate(event)
+        return told
+
+    return asked
+
+
+def test_the_documentation_lists_the_events(line_schema: dict[str, Any]) -> None:
+    rows = ["| event | members | what it is |", "| --- | --- | --- |"]
+    for one in line_schema["oneOf"]:
+        schema = line_schema["components"]["schemas"][one["$ref"].rpartition("/")[2]]
+        members = ", ".join(f"`{name}`" for name in schema["properties"] if name != "event")
+        rows.append(f"| `{schema['properties']['event']['const']}` | {members} | {schema['description']} |")
+    assert "\n\n" + "\n".join(rows) + "\n\n" in DOCS.read_text()
+
+
+@pytest.mark.parametrize("change", [{"event": "other"}, {"steps": "9"}, {"more": 1}])
+def test_another_line_is_not_as_described(line_schema: dict[str, Any], change: dict[str, Any]) -> None:
+    start = {"event": "start", "steps": 9, "pairs": 946, "rho": "24811/5000", "full_path": 13}
+    assert Draft202012Validator(line_schema).is_valid(start)
+    assert not Draft202012Validator(line_schema).is_valid({**start, **change})
+
+
+def test_overall_has_the_numbers_of_the_library(overall: Overall) -> None:
     body = {"design": SMALL, "deltas": ["1e-6"], "epsilons": ["3"], "alphas": ["0.05"]}
-    told = events(studio, body)
+    told = overall(body)
     assert told[0]["event"] == "start"
     assert told[0]["pairs"] == 3
     parts = [event for event in told if event["event"] == "part"]
@@ -123,12 +166,12 @@ def test_overall_has_the_numbers_of_the_library(studio: Studio) -> None:
     assert tuple(result["worst_pair"][0]["pair"]) == Contest.of(study.release, delta="1e-6").settled()[0]
     assert result["delta_curve"]["upper"] == study.delta(result["delta_curve"]["epsilon"]).tolist()
     assert result["tradeoff"]["beta"] == study.tradeoff(33).beta.tolist()
-    again = events(studio, body)  # from memory
+    again = overall(body)  # from memory
     assert [event["event"] for event in again] == ["done"]
     assert again[-1] == told[-1]
 
 
-def test_overall_where_pairs_share_nothing(studio: Studio) -> None:
+def test_overall_where_pairs_share_nothing(studio: Studio, overall: Overall) -> None:
     design = json.loads(json.dumps(SMALL))
     design["levels"] = [
         {"name": name, "queries": [{"name": f"q{i}", "rho": f"{0.05 + 0.0301 * i + 0.013 * k:.4f}"} for i in range(4)]}
@@ -137,7 +180,7 @@ def test_overall_where_pairs_share_nothing(studio: Studio) -> None:
     design["paths"] = [{"number": i + 1, "bypassed": list(b)} for i, b in enumerate(["", "B", "C", "D", "BC"])]
     release = parse_budget(studio.post("/export", {"design": design}).json()["toml"].encode(), "odd.toml")
     assert overall_of(release).is_screened
-    told = events(studio, {"design": design, "deltas": ["1e-6"], "epsilons": ["3"], "alphas": ["0.05"]})
+    told = overall({"design": design, "deltas": ["1e-6"], "epsilons": ["3"], "alphas": ["0.05"]})
     result = told[-1]["result"]
     pairs = {pair: release.pair(*pair).within(max_nodes=4000) for pair in release.pairs}
     bounds = {pair: own.epsilon_bounds("1e-6") for pair, own in pairs.items()}
@@ -156,8 +199,8 @@ def test_overall_where_pairs_share_nothing(studio: Studio) -> None:
     assert result["remarks"] == [SCREENED]
 
 
-def test_overall_refuses_in_a_line(studio: Studio) -> None:
-    told = events(studio, {"design": {**SMALL, "paths": [{"number": 1, "bypassed": ["Nation"]}]}})
+def test_overall_refuses_in_a_line(overall: Overall) -> None:
+    told = overall({"design": {**SMALL, "paths": [{"number": 1, "bypassed": ["Nation"]}]}})
     assert [event["event"] for event in told] == ["error"]
     assert "top level cannot be bypassed" in told[0]["error"]
 

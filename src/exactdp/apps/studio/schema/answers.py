@@ -12,6 +12,7 @@ from exactdp.apps.studio.schema.requests import EditableDesign
 Exact = Annotated[str, Field(description="An exact fraction or decimal as text.", examples=["24811/5000"])]
 Remarks = Annotated[list[str], Field(description="Warnings about accuracy in plain words; mostly empty.")]
 Seconds = Annotated[float, Field(ge=0, description="Seconds of work.")]
+Ends = Annotated[list[float], Field(min_length=2, max_length=2)]
 PlainDesign = Annotated[dict[str, Any], GetPydanticSchema(lambda _, schema: schema(EditableDesign))]
 """An editable design as plain data."""
 
@@ -113,11 +114,15 @@ class OtherAccounts(_Answer):
     ]
 
 
-class BoundedValue(OtherAccounts):
-    """One value, certified, beside other accounts."""
+class CertifiedBounds(_Answer):
+    """Bounds of one value."""
 
     lower: Annotated[float, Field(description="Certified lower bound.")]
     upper: Annotated[float, Field(description="Certified upper bound.")]
+
+
+class BoundedValue(CertifiedBounds, OtherAccounts):
+    """One value, certified, beside other accounts."""
 
 
 class ComparedValue(BoundedValue):
@@ -174,15 +179,20 @@ class TradeOff(Points):
     gaussian: Points
 
 
-class NoiseOfQuery(_Answer):
-    """The noise of one query. margin95: the least whole number exceeded in size with a probability of at most 5%."""
+class NoiseAtBudget(_Answer):
+    """The noise of one budget. margin95: the least whole number exceeded in size with a probability of at most 5%."""
 
-    query: str
     rho: Exact
     sigma2: Exact
     variance: float
     standard_error: float
     margin95: int
+
+
+class NoiseOfQuery(NoiseAtBudget):
+    """The noise of one query."""
+
+    query: str
 
 
 class NoiseOfLevel(_Answer):
@@ -202,6 +212,19 @@ class NoiseOfPath(_Answer):
     levels: list[NoiseOfLevel]
 
 
+class RiskOfPair(_Answer):
+    """What an attacker can achieve, in certified bounds: lower and upper end of each figure."""
+
+    alpha: Exact
+    prior: Exact
+    delta: Exact
+    advantage: Ends
+    power: Ends
+    bayes_risk: Ends
+    posterior: Ends
+    odds: Annotated[list[float | Literal["inf"]], Field(min_length=2, max_length=2)]
+
+
 class PairAnswer(_Answer):
     """The exact guarantee of one pair of directed paths."""
 
@@ -215,7 +238,7 @@ class PairAnswer(_Answer):
     delta_curve: DeltaCurve | None
     tradeoff: TradeOff | None
     noise: list[NoiseOfPath] | None
-    risk: dict[str, Any] | None
+    risk: RiskOfPair | None
     remarks: Remarks
     seconds: Seconds
 
@@ -224,7 +247,7 @@ class OverallEpsilon(BoundedValue):
     """epsilon of all pairs at one delta, and bounds of that of the full path with itself."""
 
     delta: Exact
-    proxy: dict[str, float]
+    proxy: CertifiedBounds
 
 
 class OverallDelta(BoundedValue):
@@ -239,6 +262,80 @@ class WorstPair(_Answer):
     delta: Exact
     pair: list[int]
     tied: int
+
+
+class TradeOffPoint(_Answer):
+    """One point on or below the trade-off curve of all pairs."""
+
+    alpha: float
+    beta: float
+
+
+class AllPairs(_Answer):
+    """What is known of all pairs before any work."""
+
+    pairs: int
+    rho: Exact
+    full_path: int
+
+
+class OverallResult(AllPairs):
+    """The guarantee over all pairs of directed paths."""
+
+    epsilon: list[OverallEpsilon]
+    worst_pair: list[WorstPair]
+    delta: list[OverallDelta]
+    beta: list[BetaAtAlpha]
+    delta_curve: DeltaCurve | None
+    tradeoff: Points | None
+    remarks: Remarks
+
+
+class OverallStart(AllPairs):
+    """The first line, unless the answer is known already."""
+
+    event: Literal["start"]
+    steps: int
+
+
+Quantity = Literal["epsilon", "worst_pair", "delta", "beta", "tradeoff", "delta_curve"]
+OverallRows = list[OverallEpsilon] | list[WorstPair] | list[OverallDelta] | list[BetaAtAlpha] | list[TradeOffPoint]
+
+
+class OverallPart(_Answer):
+    """Rows of one quantity, as they come; so many of the steps are done."""
+
+    event: Literal["part"]
+    done: int
+    steps: int
+    quantity: Quantity
+    rows: OverallRows
+
+
+class OverallDone(_Answer):
+    """The last line: everything."""
+
+    event: Literal["done"]
+    result: OverallResult
+    seconds: Seconds
+
+
+class OverallError(_Answer):
+    """The last line where there is no result, in one sentence."""
+
+    event: Literal["error"]
+    error: str
+
+
+OverallEvent = OverallStart | OverallPart | OverallDone | OverallError
+"""One line of `/overall`."""
+
+
+class TextFile(_Answer):
+    """A file to be saved."""
+
+    text: str
+    file_name: str
 
 
 class ConvertedEpsilon(OtherAccounts):

@@ -58,7 +58,8 @@ def _route(method: str, path: str, operation: dict[str, Any]) -> str:
     rows = []
     for status, answer in operation["responses"].items():
         kinds = [
-            f"{escape(kind)}: {_kind(entry.get('schema', {}))}" for kind, entry in answer.get("content", {}).items()
+            f"{escape(kind)}: {_kind(entry.get('itemSchema', entry.get('schema', {})))}"
+            for kind, entry in answer.get("content", {}).items()
         ]
         rows.append(
             f"<tr><th scope='row'>{status}</th><td>{escape(answer['description'])}</td><td>{'<br>'.join(kinds)}</td></tr>"

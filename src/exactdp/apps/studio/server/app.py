@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
@@ -122,7 +122,13 @@ def _api(scheduler: Scheduler, first: answers.DesignAnswer) -> APIRouter:
     ask("export", requests.About, answers.BudgetFiles)
     ask("pair", requests.PairQuestion, answers.PairAnswer)
 
-    @api.post("/overall", response_class=Response, responses=_responses("application/x-ndjson", *_REFUSALS))
+    # the model is there for its schema: what is answered is a stream of such events
+    @api.post(
+        "/overall",
+        response_class=Response,
+        response_model=answers.OverallEvent,
+        responses=_responses(Events.media_type, *_REFUSALS),
+    )
     async def overall(question: requests.OverallQuestion) -> Response:
         """The guarantee over all pairs of directed paths, as a stream of events, one JSON object in a line."""
         return Events(scheduler.overall(question.model_dump()))
@@ -135,6 +141,8 @@ def _api(scheduler: Scheduler, first: answers.DesignAnswer) -> APIRouter:
     return api
 
 
+_EVENTS = get_args(answers.OverallEvent)
+_SCHEMAS = "#/components/schemas"
 _REFUSALS = (400, 408, 413, 415, 422, 429, 503)
 
 
@@ -153,10 +161,12 @@ _PROBLEMS = {
 
 
 def _responses(gives: Any, *statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The answers of a route that gives the JSON of a model, or a text of a kind."""
+    """The answers of a route that gives the JSON of a model, a text of a kind, or events in lines."""
     found = {"model": gives}
     if isinstance(gives, str):
         found = {"content": {gives: {"schema": {"type": "object" if gives == "application/json" else "string"}}}}
+    if gives == Events.media_type:
+        found["content"][gives]["itemSchema"] = {"oneOf": [{"$ref": f"{_SCHEMAS}/{e.__name__}"} for e in _EVENTS]}
     refused = (401, 403, *statuses)
     return {200: found, **{status: {"model": answers.Problem, "description": _PROBLEMS[status]} for status in refused}}
 

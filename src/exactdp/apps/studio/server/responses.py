@@ -13,7 +13,7 @@ from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException as AnyHTTPError
 
-from exactdp.apps.studio.schema.answers import Place, Problem
+from exactdp.apps.studio.schema.answers import OverallError, OverallEvent, Place, Problem
 from exactdp.apps.studio.server.worker_pool import DEFECT, WorkError, place_of
 from exactdp.numbers import one_line, shown
 
@@ -54,7 +54,7 @@ class Events(Response):
 
     media_type = "application/x-ndjson"
 
-    def __init__(self, events: AsyncGenerator[dict[str, Any], None]) -> None:
+    def __init__(self, events: AsyncGenerator[OverallEvent, None]) -> None:
         super().__init__()
         self._events = events
         del self.headers["content-length"]
@@ -67,7 +67,7 @@ class Events(Response):
             await while_there(Request(scope, receive), self._write(send))
 
     async def _write(self, send: Any) -> None:
-        async def line(event: dict[str, Any]) -> None:
+        async def line(event: OverallEvent) -> None:
             await send({"type": "http.response.body", "body": as_json(event) + b"\n", "more_body": True})
 
         try:
@@ -75,12 +75,12 @@ class Events(Response):
                 async for event in events:
                     await line(event)
         except WorkError as error:
-            await line({"event": "error", "error": one_line(str(error))})
+            await line(OverallError(event="error", error=one_line(str(error))))
         except OSError:
             return
         except Exception as error:  # the status is sent: only an event can still tell
             _LOG.error("a defect: %s", place_of(error))
-            await line({"event": "error", "error": DEFECT})
+            await line(OverallError(event="error", error=DEFECT))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

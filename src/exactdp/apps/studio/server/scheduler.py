@@ -11,11 +11,12 @@ from contextlib import aclosing
 from typing import Any
 
 from exactdp.apps.studio.limits import WorkLimits
+from exactdp.apps.studio.schema.answers import OverallEvent
 from exactdp.apps.studio.server.responses import as_json
 from exactdp.apps.studio.server.worker_pool import Answer, Lane, Reply, TooLongError
 from exactdp.apps.studio.work.designs import Record
 from exactdp.apps.studio.work.dispatch import answered
-from exactdp.apps.studio.work.overall import assembled
+from exactdp.apps.studio.work.overall import Assembly, PlannedPart
 from exactdp.apps.studio.work.pair import halves, joined
 
 LONG_PAIR = 100_000
@@ -138,7 +139,7 @@ class Scheduler:
     async def _in_long_lane(self, name: str, question: Record) -> Reply:
         return await _limited(self.long, name, question, self.limits.long_seconds)
 
-    async def overall(self, question: Record) -> AsyncGenerator[Record, None]:
+    async def overall(self, question: Record) -> AsyncGenerator[OverallEvent, None]:
         """The events of an overall accounting: start, parts as they come, done."""
         key = key_of("overall", question)
         kept = self.memory.get(key)
@@ -147,33 +148,25 @@ class Scheduler:
             return
         loop = asyncio.get_running_loop()
         start = loop.time()
-        planned = (await self._in_long_lane("overall_plan", question)).answer
-        parts, known, remarks = planned["parts"], planned["known"], list(planned["remarks"])
-        rows: dict[str, dict[int, list[Record]]] = {}
-        done = 0
-        yield {"event": "start", "steps": len(parts), **known}
-        async with aclosing(self._parts(question["design"], parts)) as answers:
+        assembly = Assembly((await self._in_long_lane("overall_plan", question)).answer)
+        yield assembly.start()
+        async with aclosing(self._parts(question["design"], assembly.parts)) as answers:
             async for i, answer in answers:
-                done += 1
-                remarks += answer["remarks"]
-                for quantity, own in {parts[i]["quantity"]: answer["rows"], **answer.get("also", {})}.items():
-                    rows.setdefault(quantity, {})[i] = own
-                    yield {"event": "part", "done": done, "steps": len(parts), "quantity": quantity, "rows": own}
-        in_order = {name: [row for i in sorted(found) for row in found[i]] for name, found in rows.items()}
-        result = assembled(known, in_order, remarks)
-        event = {"event": "done", "result": result, "seconds": round(loop.time() - start, 6)}
-        self.memory.put(key, as_json(event))
-        yield event
+                for part in assembly.add(i, answer):
+                    yield part
+        done = assembly.done(loop.time() - start)
+        self.memory.put(key, as_json(done))
+        yield done
 
-    async def _parts(self, design: Record, parts: list[Record]) -> AsyncGenerator[tuple[int, Record], None]:
+    async def _parts(self, design: Record, parts: list[PlannedPart]) -> AsyncGenerator[tuple[int, Record], None]:
         """The answers of parts as they come, as many at a time as there are workers."""
         todo = iter(enumerate(parts))
         running: dict[asyncio.Task[Reply], int] = {}
 
         def hand_out() -> None:
             while len(running) < self.limits.long_workers:
-                i, one = next(todo, (-1, {}))
-                if i < 0:
+                i, one = next(todo, (-1, None))
+                if one is None:
                     return
                 running[asyncio.ensure_future(self._in_long_lane("overall_part", {"design": design, **one}))] = i
 

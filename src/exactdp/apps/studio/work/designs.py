@@ -20,8 +20,6 @@ from exactdp.errors import InvalidInputError
 from exactdp.numbers import positive, shown
 
 Record = dict[str, Any]
-TextFile = dict[str, str]
-"""The `text` and the `file_name` of a file to be saved."""
 UNNUMBERED = 999_998
 """From this number on paths were given by their bypassed levels only."""
 LARGEST_SCALE = Fraction(10**6)

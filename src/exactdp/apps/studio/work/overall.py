@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
-from exactdp.apps.studio.schema.answers import OverallDelta, OverallEpsilon, WorstPair
+from exactdp.apps.studio.schema.answers import (
+    AllPairs,
+    OverallDelta,
+    OverallDone,
+    OverallEpsilon,
+    OverallPart,
+    OverallRows,
+    OverallStart,
+    Quantity,
+    TradeOffPoint,
+    WorstPair,
+)
 from exactdp.apps.studio.work.designs import Record, full_path, read_grids, release_of
 from exactdp.apps.studio.work.pair import beta_rows, curve_epsilons, other_accounts
 from exactdp.brackets import Bounds
@@ -29,22 +40,44 @@ SCREENED = (
 )
 
 
-def plan(question: Record) -> Record:
+class PlannedPart(TypedDict):
+    """One part of the work: a quantity at some arguments, and the worst pair with it where that costs little more."""
+
+    quantity: Quantity
+    at: list[str]
+    worst_pair: NotRequired[bool]
+
+
+class OverallPlan(TypedDict):
+    """The parts of the work, and what is known beforehand."""
+
+    parts: list[PlannedPart]
+    known: AllPairs
+    remarks: list[str]
+
+
+class FoundRows(TypedDict):
+    """What one part found."""
+
+    rows: dict[Quantity, OverallRows]
+
+
+def plan(question: Record) -> OverallPlan:
     """The stages of the work and their parts, the most wanted first and small ones last, and what is known beforehand."""
     release = release_of(question["design"])
     grids = read_grids(question["epsilons"], question["deltas"], question["alphas"])
     count = len(release.bypassed)
-    known = {"pairs": count * (count + 1) // 2, "rho": str(release.rho), "full_path": full_path(release)}
+    known: AllPairs = {"pairs": count * (count + 1) // 2, "rho": str(release.rho), "full_path": full_path(release)}
     screened = overall_of(release).is_screened
     parts = _parts(release, question, grids, screened)
     return {"parts": parts, "known": known, "remarks": [SCREENED] if screened else []}
 
 
-def _parts(release: Release, question: Record, grids: Grids, screened: bool) -> list[Record]:
+def _parts(release: Release, question: Record, grids: Grids, screened: bool) -> list[PlannedPart]:
     curve = question["delta_curve"]
     epsilons = curve_epsilons(release.rho, curve) if curve else []
     together = question["worst_pair"] and screened  # the search for epsilon is most of that for the worst pair
-    parts: list[Record] = [
+    parts: list[PlannedPart] = [
         {"quantity": "epsilon", "at": [decimal_text(d)], "worst_pair": together} for d in grids.deltas
     ]
     if question["worst_pair"] and not screened:
@@ -62,34 +95,42 @@ def _chunks(values: Sequence[Fraction]) -> list[list[str]]:
     return [[decimal_text(value) for value in values[i : i + _EPSILONS_IN_A_PART]] for i in starts]
 
 
-def part(question: Record) -> Record:
+def part(question: Record) -> FoundRows:
     """One part of the work."""
     release = release_of(question["design"])
     with warnings.catch_warnings():
         if overall_of(release).is_screened:
             warnings.simplefilter("ignore", AccuracyWarning)  # SCREENED says so
-        return _rows(release, question)
+        return {"rows": _rows(release, question)}
 
 
-def _rows(release: Release, question: Record) -> Record:
+def _rows(release: Release, question: Record) -> dict[Quantity, OverallRows]:
     at = [Fraction(text) for text in question["at"]]
     study, rho = release.account(), release.rho
     quantity = question["quantity"]
     if quantity == "tradeoff":
-        curve = study.tradeoff(int(at[0]))
-        points = zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True)
-        return {"rows": [{"alpha": alpha, "beta": beta} for alpha, beta in points]}
+        return {"tradeoff": _curve_rows(study, int(at[0]))}
     if quantity == "beta":
-        return {"rows": beta_rows(study, rho, at)}
+        return {"beta": beta_rows(study, rho, at)}
     if quantity == "worst_pair":
-        return {"rows": [_worst_pair(release, delta, in_balls=True) for delta in at]}
+        return {"worst_pair": [_worst_pair(release, delta, in_balls=True) for delta in at]}
     if quantity == "epsilon":
-        rows = [_epsilon_row(study, rho, delta) for delta in at]
-        if not question["worst_pair"]:
-            return {"rows": rows}
-        return {"rows": rows, "also": {"worst_pair": [_worst_pair(release, delta, in_balls=False) for delta in at]}}
+        rows: dict[Quantity, OverallRows] = {"epsilon": [_epsilon_row(study, rho, delta) for delta in at]}
+        if question["worst_pair"]:
+            rows["worst_pair"] = [_worst_pair(release, delta, in_balls=False) for delta in at]
+        return rows
+    return {quantity: _delta_rows(study, rho, at, quantity)}
+
+
+def _curve_rows(study: Study, num: int) -> list[TradeOffPoint]:
+    curve = study.tradeoff(num)
+    points = zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True)
+    return [{"alpha": alpha, "beta": beta} for alpha, beta in points]
+
+
+def _delta_rows(study: Study, rho: Fraction, at: list[Fraction], quantity: Quantity) -> list[OverallDelta]:
     bounds = _largest_delta(study, at, quantity)
-    deltas: list[OverallDelta] = [
+    return [
         {
             "epsilon": float(epsilon) if quantity == "delta_curve" else decimal_text(epsilon),
             "lower": float(lower),
@@ -98,7 +139,6 @@ def _rows(release: Release, question: Record) -> Record:
         }
         for epsilon, lower, upper in zip(at, bounds.lower, bounds.upper, strict=True)
     ]
-    return {"rows": deltas}
 
 
 def _worst_pair(release: Release, delta: Fraction, in_balls: bool) -> WorstPair:
@@ -111,7 +151,7 @@ def _worst_pair(release: Release, delta: Fraction, in_balls: bool) -> WorstPair:
     return {"delta": decimal_text(delta), "pair": list(pair), "tied": tied}
 
 
-def _largest_delta(study: Study, epsilons: list[Fraction], quantity: str) -> Bounds:
+def _largest_delta(study: Study, epsilons: list[Fraction], quantity: Quantity) -> Bounds:
     """Bounds of the overall delta; for a curve where pairs share nothing, those of the screen, which are wider."""
     overall = overall_of(study.release)
     if quantity != "delta_curve" or not overall.is_screened:
@@ -132,15 +172,46 @@ def _epsilon_row(study: Study, rho: Fraction, delta: Fraction) -> OverallEpsilon
     }
 
 
-def assembled(known: Mapping[str, Any], rows: Mapping[str, Sequence[Record]], remarks: Iterable[str]) -> Record:
-    """The rows of all quantities put together."""
-    return {
-        **known,
-        **{name: list(rows.get(name, [])) for name in ("epsilon", "worst_pair", "delta", "beta")},
-        **{name: _columns(rows[name]) if rows.get(name) else None for name in ("delta_curve", "tradeoff")},
-        "remarks": list(dict.fromkeys(remarks)),
-    }
+class Assembly:
+    """The events of an overall accounting, from its plan and from what its parts find."""
+
+    def __init__(self, planned: Record) -> None:
+        self._known: AllPairs = planned["known"]
+        self.parts: list[PlannedPart] = planned["parts"]
+        self._remarks, self._done = list(planned["remarks"]), 0
+        self._rows: dict[str, dict[int, list[Any]]] = {}
+
+    def start(self) -> OverallStart:
+        """How much there is to do."""
+        return {"event": "start", "steps": len(self.parts), **self._known}
+
+    def add(self, number: int, found: Record) -> Iterator[OverallPart]:
+        """What the part of this number has found."""
+        self._done += 1
+        self._remarks += found["remarks"]
+        for quantity, rows in found["rows"].items():
+            self._rows.setdefault(quantity, {})[number] = rows
+            yield {"event": "part", "done": self._done, "steps": len(self.parts), "quantity": quantity, "rows": rows}
+
+    def done(self, seconds: float) -> OverallDone:
+        """The rows of all quantities put together, in the order of the plan."""
+        rows = {name: [row for i in sorted(found) for row in found[i]] for name, found in self._rows.items()}
+        curve, tradeoff = rows.get("delta_curve"), rows.get("tradeoff")
+        return {
+            "event": "done",
+            "result": {
+                **self._known,
+                "epsilon": rows.get("epsilon", []),
+                "worst_pair": rows.get("worst_pair", []),
+                "delta": rows.get("delta", []),
+                "beta": rows.get("beta", []),
+                "delta_curve": _columns(curve) if curve else None,
+                "tradeoff": _columns(tradeoff) if tradeoff else None,
+                "remarks": list(dict.fromkeys(self._remarks)),
+            },
+            "seconds": round(seconds, 6),
+        }
 
 
-def _columns(rows: Sequence[Record]) -> Record:
+def _columns(rows: Sequence[Record]) -> Any:
     return {name: [row[name] for row in rows] for name in rows[0]}

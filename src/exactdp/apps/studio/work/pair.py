@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from exactdp.accounting.composition import Composition
 from exactdp.apps.studio.schema.answers import (
@@ -14,17 +14,20 @@ from exactdp.apps.studio.schema.answers import (
     BetaAtAlpha,
     ComparedValue,
     DeltaCurve,
+    NoiseAtBudget,
     NoiseOfPath,
     OtherAccounts,
     PairAnswer,
+    RiskOfPair,
     TradeOff,
 )
 from exactdp.apps.studio.work.designs import UNNUMBERED, Record, chosen_pair, read_grids
 from exactdp.census.margins import margin95
 from exactdp.census.releases import Allocation
-from exactdp.census.tables import decimal_text, finite, plain
+from exactdp.census.tables import decimal_text, finite
 from exactdp.guarantees.comparison import Comparison
 from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_delta, gaussian_epsilon
+from exactdp.guarantees.risk import Risk
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_delta_simple, zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 
@@ -66,9 +69,22 @@ def pair(question: Record) -> PairAnswer:
         "beta": beta_rows(composition, Fraction(composition.rho), grids.alphas, question["zcdp_beta"]),
         "delta_curve": delta_curve(composition, curve) if curve else None,
         "tradeoff": tradeoff_curve(composition, tradeoff["num"]) if tradeoff else None,
-        "noise": cast("list[NoiseOfPath] | None", paths),
-        "risk": finite(plain(composition.risk(delta=headline))) if question["risk"] else None,
+        "noise": paths,
+        "risk": _risk(composition.risk(delta=headline)) if question["risk"] else None,
         **UNTIMED,
+    }
+
+
+def _risk(found: Risk) -> RiskOfPair:
+    return {
+        "alpha": decimal_text(found.alpha),
+        "prior": decimal_text(found.prior),
+        "delta": decimal_text(found.delta),
+        "advantage": list(found.advantage),
+        "power": list(found.power),
+        "bayes_risk": list(found.bayes_risk),
+        "posterior": list(found.posterior),
+        "odds": finite(found.odds),
     }
 
 
@@ -172,7 +188,7 @@ def alphas_for(num: int) -> list[Fraction]:
     return [Fraction(0), *dict.fromkeys(inner), Fraction(1)]
 
 
-def noise(allocation: Allocation) -> Record:
+def noise(allocation: Allocation) -> NoiseOfPath:
     """The noise of every query along one path."""
     return {
         "path": allocation.number if allocation.number < UNNUMBERED else None,
@@ -190,7 +206,7 @@ def noise(allocation: Allocation) -> Record:
 
 
 @lru_cache(maxsize=4096)
-def noise_at(rho: Fraction) -> Record:
+def noise_at(rho: Fraction) -> NoiseAtBudget:
     """The noise of one query with this budget.
 
     margin95: the least whole number that the noise exceeds in size with a probability of at most 5%.

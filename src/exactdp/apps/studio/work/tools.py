@@ -8,9 +8,9 @@ from importlib.util import find_spec
 
 from exactdp.accounting.certificates.certificate import certify
 from exactdp.accounting.composition import Composition
-from exactdp.apps.studio.schema.answers import UNTIMED, CalibrationAnswer, Converted
+from exactdp.apps.studio.schema.answers import UNTIMED, CalibrationAnswer, Converted, TextFile
 from exactdp.apps.studio.work import designs
-from exactdp.apps.studio.work.designs import Record, TextFile, about, read_grids
+from exactdp.apps.studio.work.designs import Record, about, read_grids
 from exactdp.apps.studio.work.pair import alphas_for, delta_curve, gaussian_mu, noise, other_accounts, quick
 from exactdp.census.grids import ALPHAS, Grids
 from exactdp.census.pair_results import account_pairs
