@@ -7,9 +7,12 @@ import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
 
 from exactdp.apps.studio.limits import AT_MOST, NAME_CHARACTERS, REPORT_POINTS, TITLE_CHARACTERS
 
+MUST, SENTENCE = "must", "sentence"
+"""The types of our refusals: the text says what the value must be, or everything."""
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+(?:_[0-9]+)*)\s*$", re.ASCII)
 
 
@@ -18,12 +21,13 @@ def _read_number(value: object) -> str | int | float:
     if isinstance(value, str) and 0 < len(value) <= AT_MOST.number_characters:
         exponent = _EXPONENT.search(value)
         if exponent and abs(int(exponent[1])) > AT_MOST.exponent:
-            raise ValueError(f"must have an exponent of at most {AT_MOST.exponent:,} in size")
+            raise PydanticCustomError(MUST, f"must have an exponent of at most {AT_MOST.exponent:,} in size")
         return value
     if type(value) is int or (type(value) is float and math.isfinite(value)):
         return value
-    raise ValueError(
-        f"must be a number, or a text of at most {AT_MOST.number_characters} characters such as 73/10000, 0.0073 or 1e-10"
+    raise PydanticCustomError(
+        MUST,
+        f"must be a number, or a text of at most {AT_MOST.number_characters} characters such as 73/10000, 0.0073 or 1e-10",
     )
 
 
@@ -33,7 +37,9 @@ def _read_path(value: object) -> int | list[str]:
         return int(value)  # type: ignore[call-overload, no-any-return]
     if isinstance(value, list) and len(value) <= AT_MOST.levels and all(map(_is_name, value)):
         return value
-    raise ValueError("must be the number of a path of the design, or a list of the levels that are bypassed")
+    raise PydanticCustomError(
+        MUST, "must be the number of a path of the design, or a list of the levels that are bypassed"
+    )
 
 
 def _is_name(value: object) -> bool:
@@ -124,7 +130,9 @@ class EditableDesign(_Strict):
     def _few_cells(self) -> EditableDesign:
         cells = sum(len(level.queries) for level in self.levels)
         if cells > AT_MOST.cells:
-            raise ValueError(f"A design must have at most {AT_MOST.cells} budgets here. Found {cells}.")
+            raise PydanticCustomError(
+                SENTENCE, f"A design must have at most {AT_MOST.cells} budgets here. Found {cells}."
+            )
         return self
 
 

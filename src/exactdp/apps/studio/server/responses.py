@@ -14,6 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException as AnyHTTPError
 
 from exactdp.apps.studio.schema.answers import OverallError, OverallEvent, Place, Problem
+from exactdp.apps.studio.schema.requests import MUST, SENTENCE
 from exactdp.apps.studio.server.worker_pool import DEFECT, WorkError, place_of
 from exactdp.numbers import one_line, shown
 
@@ -135,16 +136,16 @@ def add_errors(app: FastAPI) -> None:
 
 def _sentence(error: Any, where: list[str | int]) -> str:
     """The first thing that is wrong with a request, in words."""
-    text = str(error["msg"]).removeprefix("Value error, ").rstrip(".")
-    if error["type"] == "missing":
+    kind, text = error["type"], str(error["msg"])
+    if kind == "missing":
         return f"{_spoken(where)} is missing; add it."
-    if error["type"] == "extra_forbidden":
+    if kind == "extra_forbidden":
         return f"{_spoken(where)} is not known here; remove it."
-    if error["type"] == "value_error" and text[:1].isupper():
-        return f"{text}."
+    if kind == SENTENCE:
+        return text
     value = error.get("input")
     found = {dict: "an object", list: "a list", type(None): "nothing"}.get(type(value)) or shown(ascii(value))
-    if text.startswith("must"):
+    if kind == MUST:
         return f"{_spoken(where)} {text}. Found {found}."
     return f"{_spoken(where)}: {text[:1].lower()}{text[1:]}. Found {found}."
 
