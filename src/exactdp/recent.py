@@ -28,11 +28,18 @@ class Recent(Generic[_Key, _Value]):
 
     def get(self, key: _Key, make: Callable[[], _Value]) -> _Value:
         """The value held under `key`, made first if it is not."""
+        held = self.find(key)
+        return self.keep(key, make()) if held is None else held  # outside of the lock: making one may ask for others
+
+    def find(self, key: _Key) -> _Value | None:
+        """The value held under `key`, if there is one."""
         with self._lock:
             if key in self._items:
                 self._items.move_to_end(key)
-                return self._items[key]
-        value = make()  # outside of the lock: making one may ask for others
+            return self._items.get(key)
+
+    def keep(self, key: _Key, value: _Value) -> _Value:
+        """Hold a value, and drop what is too much."""
         with self._lock:
             self._items[key] = value
             while len(self._items) > self._fewest and sum(map(self._weight, self._items.values())) > self._size:

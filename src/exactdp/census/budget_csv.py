@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from exactdp.census.budget_design import SETTINGS, UNITS, Draft
+from exactdp.census.budget_design import SETTINGS, UNITS, Draft, single_spaced
 from exactdp.csv_cells import from_cell
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import shown
@@ -66,7 +66,7 @@ def _long(
         )
     levels: dict[str, list[tuple[str, object]]] = {}
     for level, query, value in _even(rows, 3):
-        levels.setdefault(" ".join(level.split()), []).append((query, value))
+        levels.setdefault(single_spaced(level), []).append((query, value))
     return list(levels.items())
 
 
@@ -83,7 +83,7 @@ def _read_remark(line: str, number: int, settings: dict[str, object], bypassed: 
     if line == "#" or line.startswith("##"):
         return
     written, colon, value = line[1:].partition(":")
-    key, _, rest = " ".join(written.split()).partition(" ")
+    key, _, rest = single_spaced(written).partition(" ")
     if colon and key == "bypassed" and rest:
         bypassed.append((rest, [name for name in value.split(";") if name.strip()]))
     elif not colon or key not in SETTINGS or rest:

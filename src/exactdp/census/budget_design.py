@@ -175,7 +175,7 @@ def _bypassed(given: Sequence[tuple[str, Sequence[str]]], levels: Collection[str
         if number in result:
             raise InvalidInputError(f"A set of bypassed levels must have a number of its own. Found {number} twice.")
         chosen: dict[str, None] = {}
-        for level in map(" ".join, map(str.split, names)):
+        for level in map(single_spaced, names):
             if level not in levels:
                 raise InvalidInputError(
                     f"A bypassed level must be one of {_listed(levels)}. Found {shown(level) or 'nothing'} in set {number}."
@@ -244,9 +244,14 @@ def _name(written: str, kind: str) -> str:
     return result
 
 
+def single_spaced(name: str) -> str:
+    """The name with any run of white space as one space, and none at the ends."""
+    return " ".join(name.split())
+
+
 def _text(written: object, what: str, most: int = 1_000) -> str:
-    """One line of printable text; any run of white space counts as one space."""
-    result = " ".join(written.split()) if isinstance(written, str) else None
+    """One line of printable text, single spaced."""
+    result = single_spaced(written) if isinstance(written, str) else None
     if result is None or len(result) > most or not result.isprintable():
         raise InvalidInputError(
             f"{what} must be a printable text of at most {most} characters. Found {shown(ascii(written))}."

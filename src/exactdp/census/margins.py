@@ -1,9 +1,11 @@
-"""The 95% margin of error of a count with discrete Gaussian noise, for every report and table."""
+"""The noise of one count, and its 95% margin of error, for every report and table."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +17,22 @@ FINE_NOISE = Fraction(10**6)
 
 _DEVIATIONS = 1.959964  # a little above the quantile 1.95996398...
 _ROUNDING = 2.0**-40  # fewer than 3,000 terms of at most 1 each are added up, and each addition is off by 2^-53 at most
+
+
+class CountNoise(NamedTuple):
+    """The noise of one count: parameter, variance, standard error and 95% margin."""
+
+    sigma2: Fraction
+    variance: float
+    standard_error: float
+    margin: int
+
+
+@lru_cache(maxsize=4096)
+def noise_of(rho: Fraction) -> CountNoise:
+    """The noise of one count with this budget."""
+    noise = DiscreteGaussian(1 / rho)
+    return CountNoise(noise.sigma2, noise.variance, math.sqrt(noise.variance), margin95(noise))
 
 
 def margin95(noise: DiscreteGaussian) -> int:

@@ -16,13 +16,13 @@ from jsonschema import Draft202012Validator
 import exactdp
 from exactdp import census, conversions
 from exactdp.apps.studio.schema.requests import PairQuestion
-from exactdp.apps.studio.server.scheduler import Memory
 from exactdp.apps.studio.work.overall import SCREENED
 from exactdp.census.budget_files import parse_budget
 from exactdp.census.pair_results import overall_of
 from exactdp.census.savings import calibrate_release
 from exactdp.census.worst_pair import Contest
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.recent import Recent
 from studio_server import SMALL, TEXT, Studio, events, named
 
 DOCS = Path(__file__).parents[3] / "docs" / "studio-api.md"
@@ -35,6 +35,7 @@ def test_a_pair_has_the_numbers_of_the_library(studio: Studio) -> None:
     found = studio.post("/pair", {"design": design, **asked, "zcdp_beta": True}).json()
     pair = census.release("dhc-persons-us").pair(6, 12)
     assert found["rho"] == str(pair.rho) == "24811/5000"
+    assert found["file_name"] == "dhc-persons-us"
     assert found["mechanisms"] == sum(pair.mechanisms.values())
     for row in found["epsilon"]:
         assert (row["lower"], row["upper"]) == tuple(pair.epsilon_bounds(row["delta"]))
@@ -71,7 +72,7 @@ def test_the_same_pair_in_one_piece_and_in_halves(studio: Studio) -> None:
 
 async def _whole(studio: Studio, body: dict[str, Any]) -> bytes:
     question = PairQuestion(**body).model_dump()
-    studio.scheduler.memory = Memory(1 << 20)
+    studio.scheduler.memory = Recent(1 << 20, len)
     return await studio.scheduler.short_answer("pair", question)
 
 

@@ -17,7 +17,7 @@ import pytest
 import studio_troubles
 from exactdp.apps.studio.limits import WorkLimits
 from exactdp.apps.studio.server.responses import as_json
-from exactdp.apps.studio.server.scheduler import Memory, Scheduler
+from exactdp.apps.studio.server.scheduler import Scheduler
 from studio_server import SMALL, Studio, alive, events, named, refused, until
 
 pytestmark = pytest.mark.posix  # they ask after processes as Unix does
@@ -190,14 +190,14 @@ def test_short_work_that_is_no_longer_wanted_keeps_its_worker(studio: Studio) ->
     assert set(studio.scheduler.short.pids) == before
 
 
-def test_memory_forgets_the_oldest() -> None:
-    memory = Memory(40)
+def test_memory_forgets_the_oldest_and_takes_nothing_large() -> None:
+    scheduler = Scheduler(WorkLimits(cache_bytes=40))
     for name in "abcde":
-        memory.put(name, b"x" * 10)
-        memory.get("a")
-    assert memory.get("a") == b"x" * 10
-    assert memory.get("b") is None
-    memory.put("large", b"x" * 11)
-    assert memory.get("large") is None
+        assert scheduler._kept(name, {"x": 1000}) == b'{"x":1000}'
+        scheduler.memory.find("a")
+    assert scheduler.memory.find("a") == b'{"x":1000}'
+    assert scheduler.memory.find("b") is None
+    assert scheduler._kept("large", {"x": 10000}) == b'{"x":10000}'
+    assert scheduler.memory.find("large") is None
     with pytest.raises(ValueError, match="Out of range"):
         as_json(float("nan"))

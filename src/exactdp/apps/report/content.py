@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -11,7 +10,7 @@ from exactdp.accounting.explanation import Explanation
 from exactdp.apps.report.certificates import Claim, make_claims
 from exactdp.apps.report.numerals import as_decimal
 from exactdp.census.budget_files import budget_toml
-from exactdp.census.margins import margin95
+from exactdp.census.margins import noise_of
 from exactdp.census.releases import Release
 from exactdp.census.study import Study
 from exactdp.census.summary import EpsilonRow, Summary
@@ -20,7 +19,6 @@ from exactdp.guarantees.comparison import Comparison
 from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_log_delta
 from exactdp.guarantees.risk import Risk, risk_of
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon_simple, zcdp_log_delta
-from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.numbers import Number, log_rational, read_share, shown, whole
 
 ALPHA, PRIOR = Fraction(1, 20), Fraction(1, 2)
@@ -33,11 +31,12 @@ _LONGEST_DATE = 60
 
 @dataclass(frozen=True)
 class QueryNoise:
-    """The noise of one query: parameter, standard error and 95% margin of one count."""
+    """The noise of one query: parameter, variance, standard error and 95% margin of one count."""
 
     query: str
     rho: Fraction
     sigma2: Fraction
+    variance: float
     standard_error: float
     margin: int
     """The least whole number that the noise exceeds in size with a probability of at most 5%."""
@@ -154,20 +153,14 @@ def _rounded_up(value: float | Decimal) -> Fraction:
 
 def level_noise(release: Release) -> list[LevelNoise]:
     """The noise of every query of the full path."""
-    noise = {rho: _query_noise(rho) for queries in release.table.values() for rho in queries.values()}
     return [
         LevelNoise(
             level,
             sum(queries.values(), Fraction(0)),
-            tuple(QueryNoise(query, rho, *noise[rho]) for query, rho in queries.items()),
+            tuple(QueryNoise(query, rho, *noise_of(rho)) for query, rho in queries.items()),
         )
         for level, queries in release.table.items()
     ]
-
-
-def _query_noise(rho: Fraction) -> tuple[Fraction, float, int]:
-    noise = DiscreteGaussian(1 / rho)
-    return noise.sigma2, math.sqrt(noise.variance), margin95(noise)
 
 
 def _curves(study: Study, least: Fraction) -> Curves:

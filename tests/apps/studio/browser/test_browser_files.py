@@ -102,8 +102,9 @@ def test_curves_and_charts_are_exported(page: Page, tmp_path: Path) -> None:
     assert len(rows) > 20
     noise = saved(export(page, "Noise of this pair", "CSV"), tmp_path).read_text()
     assert "County" in noise
-    for chart in ("Privacy profile", "Trade-off", "Noise by level"):
+    for chart, name in (("Privacy profile", "profile"), ("Trade-off", "tradeoff"), ("Noise by level", "noise")):
         path = saved(download(page, page.get_by_label(f"Save {chart} as SVG").click), tmp_path)
+        assert path.name == f"dhc-persons-us-{name}.svg"
         drawing = ET.parse(path).getroot()
         assert len(list(drawing.iter("{http://www.w3.org/2000/svg}path"))) > 5
         assert "var(" not in path.read_text()
@@ -116,6 +117,7 @@ def test_design_files_are_saved_and_opened(page: Page, tmp_path: Path) -> None:
     cell(page, "detailed", "State").fill("0.3")
     page.keyboard.press("Alt+a")
     path = saved(download(page, lambda: page.keyboard.press("Control+s")), tmp_path)
+    assert path.name == "dhc-persons-us.json"
     record = json.loads(path.read_text())
     assert record["a"]["design"]["levels"][1]["queries"][-1] == {"name": "detailed", "rho": "0.3"}
     page.locator("#open").click()

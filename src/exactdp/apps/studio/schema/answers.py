@@ -12,6 +12,7 @@ from exactdp.apps.studio.schema.requests import EditableDesign
 Exact = Annotated[str, Field(description="An exact fraction or decimal as text.", examples=["24811/5000"])]
 Remarks = Annotated[list[str], Field(description="Warnings about accuracy in plain words; mostly empty.")]
 Seconds = Annotated[float, Field(ge=0, description="Seconds of work.")]
+FileName = Annotated[str, Field(description="A safe name of the design for files, without suffix.")]
 Ends = Annotated[list[float], Field(min_length=2, max_length=2)]
 PlainDesign = Annotated[dict[str, Any], GetPydanticSchema(lambda _, schema: schema(EditableDesign))]
 """An editable design as plain data."""
@@ -99,7 +100,7 @@ class BudgetFiles(_Answer):
     toml: str
     csv: Annotated[str | None, Field(description="None where a name cannot be written so; `remark` says why.")]
     remark: str
-    file_name: Annotated[str, Field(description="A safe name without suffix.")]
+    file_name: FileName
     remarks: Remarks
     seconds: Seconds
 
@@ -232,6 +233,7 @@ class PairAnswer(_Answer):
     rho: Exact
     mu: float
     mechanisms: int
+    file_name: FileName
     epsilon: list[EpsilonAtDelta]
     delta: list[DeltaAtEpsilon]
     beta: list[BetaAtAlpha]

@@ -9,7 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
+from exactdp.accounting.certificates.certificate import DIGITS
 from exactdp.apps.studio.limits import AT_MOST, NAME_CHARACTERS, REPORT_POINTS, TITLE_CHARACTERS
+from exactdp.census.budget_design import NUMBER
 
 MUST, SENTENCE = "must", "sentence"
 """The types of our refusals: the text says what the value must be, or everything."""
@@ -61,7 +63,7 @@ Number = Annotated[
             "anyOf": [
                 {
                     "type": "string",
-                    "pattern": r"^[+-]?([0-9]+/[0-9]+|([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)$",
+                    "pattern": f"^{NUMBER.pattern}$",
                     "maxLength": AT_MOST.number_characters,
                 },
                 {"type": "number"},
@@ -238,7 +240,7 @@ class CertificateQuestion(PairOfPaths):
     delta: Number | None = None
     epsilon: Number | None = None
     alpha: Number | None = None
-    digits: Annotated[Whole, Field(ge=5, le=AT_MOST.digits)] = 30
+    digits: Annotated[Whole, Field(ge=DIGITS[0], le=AT_MOST.digits)] = 30
 
 
 class TableQuestion(PairOfPaths):

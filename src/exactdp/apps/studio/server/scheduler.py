@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections import OrderedDict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -18,6 +17,7 @@ from exactdp.apps.studio.work.designs import Record
 from exactdp.apps.studio.work.dispatch import answered
 from exactdp.apps.studio.work.overall import Assembly, PlannedPart
 from exactdp.apps.studio.work.pair import halves, joined
+from exactdp.recent import Recent
 
 LONG_PAIR = 100_000
 LONG_FILE = 200_000
@@ -41,30 +41,6 @@ def is_long(name: str, question: Record) -> bool:
     return len(budgets) * len(set(budgets)) > LONG_PAIR
 
 
-class Memory:
-    """The most recent answers, up to a number of bytes."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most, self._held = most_bytes, 0
-        self._answers: OrderedDict[str, bytes] = OrderedDict()
-
-    def get(self, key: str) -> bytes | None:
-        """The answer, if it is still there."""
-        found = self._answers.get(key)
-        if found is not None:
-            self._answers.move_to_end(key)
-        return found
-
-    def put(self, key: str, answer: bytes) -> None:
-        """Keep an answer, and forget the oldest beyond the limit."""
-        if key in self._answers or len(answer) > self._most // 4:
-            return
-        self._answers[key] = answer
-        self._held += len(answer)
-        while self._held > self._most:
-            self._held -= len(self._answers.popitem(last=False)[1])
-
-
 class Scheduler:
     """Three lanes: short questions never wait behind long ones, and neither wait behind reports.
 
@@ -84,7 +60,7 @@ class Scheduler:
         )
         self.long = Lane(self.limits.long_workers, self.limits.long_waiting, self.limits, answer)
         self.reports = Lane(self.limits.report_workers, self.limits.report_waiting, self.limits, answer)
-        self.memory = Memory(self.limits.cache_bytes)
+        self.memory: Recent[str, bytes] = Recent(self.limits.cache_bytes, len, fewest=0)
 
     async def start(self, first: tuple[str, Record]) -> None:
         """Start the workers of both lanes and warm them up; one for reports is started with the first report."""
@@ -121,14 +97,16 @@ class Scheduler:
 
     async def _remembered(self, name: str, question: Record, work: Any) -> bytes:
         key = key_of(name, question)
-        found = self.memory.get(key)
-        if found is not None:
+        if held := self.memory.find(key):
             work.close()
-            return found
+            return held
         reply: Reply = await work
-        answer = as_json({**reply.answer, "seconds": round(reply.seconds, 6)})
-        self.memory.put(key, answer)
-        return answer
+        return self._kept(key, {**reply.answer, "seconds": round(reply.seconds, 6)})
+
+    def _kept(self, key: str, answer: Mapping[str, Any]) -> bytes:
+        """The JSON of an answer, kept unless it would drive out too many others."""
+        text = as_json(answer)
+        return text if len(text) > self.limits.cache_bytes // 4 else self.memory.keep(key, text)
 
     async def _short_then_long(self, name: str, question: Record) -> Reply:
         try:
@@ -142,9 +120,8 @@ class Scheduler:
     async def overall(self, question: Record) -> AsyncGenerator[OverallEvent, None]:
         """The events of an overall accounting: start, parts as they come, done."""
         key = key_of("overall", question)
-        kept = self.memory.get(key)
-        if kept is not None:
-            yield json.loads(kept)
+        if held := self.memory.find(key):
+            yield json.loads(held)
             return
         loop = asyncio.get_running_loop()
         start = loop.time()
@@ -155,7 +132,7 @@ class Scheduler:
                 for part in assembly.add(i, answer):
                     yield part
         done = assembly.done(loop.time() - start)
-        self.memory.put(key, as_json(done))
+        self._kept(key, done)
         yield done
 
     async def _parts(self, design: Record, parts: list[PlannedPart]) -> AsyncGenerator[tuple[int, Record], None]:

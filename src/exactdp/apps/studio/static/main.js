@@ -91,7 +91,7 @@ const ACTS = {
   undo: ({ timeStamp }) => store.undo(timeStamp),
   redo: ({ timeStamp }) => store.redo(timeStamp),
   open: () => opening.show(),
-  save: () => saveDesign(store.state),
+  save: () => saveDesign(store.state, accounting.answer),
   account: () => overall.run(),
   keep: () => store.change({ ...store.state, a: scenario(store.state) }),
   help: helpDialog,
@@ -106,7 +106,7 @@ function wireButtons() {
     "copy-a": () => store.change({ ...store.state, ...store.state.a }),
     "drop-a": () => store.change({ ...store.state, a: null }),
   });
-  menu(byId("export"), byId("export-menu"), exportEntries(store, certify));
+  menu(byId("export"), byId("export-menu"), exportEntries(store, certify, ACTS.save));
   byId("title").addEventListener("input", ({ target }) =>
     store.change(withTitle(store.state, target.value), { group: "title" }),
   );

@@ -11,7 +11,7 @@ from typing import Any
 
 from exactdp.apps.studio.limits import AT_MOST
 from exactdp.apps.studio.schema.answers import UNTIMED, BudgetFiles, CheckedDesign, DesignAnswer
-from exactdp.census.budget_design import Draft, checked
+from exactdp.census.budget_design import Draft, checked, single_spaced
 from exactdp.census.budget_files import budget_toml, parse_budget
 from exactdp.census.grids import Grids
 from exactdp.census.releases import Release
@@ -75,7 +75,7 @@ def release_of(design: Mapping[str, Any], paths: Sequence[Mapping[str, Any]] | N
         release = checked(draft, _printable(design["name"]), "")
     except InvalidInputError as error:
         names = [name for level, queries in levels for name in (level, *(query for query, _ in queries))]
-        as_written = {" ".join(name.split()): name for name in names}
+        as_written = {single_spaced(name): name for name in names}
         error.where = error.where and {kind: as_written[name] for kind, name in error.where.items()}
         raise
     with about("scale"):
@@ -106,7 +106,7 @@ def _as_written(rho: object) -> object:
 
 
 def _printable(name: str) -> str:
-    result = " ".join(name.split()) or "design"
+    result = single_spaced(name) or "design"
     if not result.isprintable():
         raise InvalidInputError(f"The name of a design must be printable. Found {shown(ascii(name))}.")
     return result

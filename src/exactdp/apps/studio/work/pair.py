@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 from exactdp.accounting.composition import Composition
@@ -21,15 +20,14 @@ from exactdp.apps.studio.schema.answers import (
     RiskOfPair,
     TradeOff,
 )
-from exactdp.apps.studio.work.designs import UNNUMBERED, Record, chosen_pair, read_grids
-from exactdp.census.margins import margin95
+from exactdp.apps.studio.work.designs import UNNUMBERED, Record, chosen_pair, file_stem, read_grids
+from exactdp.census.margins import noise_of
 from exactdp.census.releases import Allocation
 from exactdp.census.tables import decimal_text, finite
 from exactdp.guarantees.comparison import Comparison
 from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_delta, gaussian_epsilon
 from exactdp.guarantees.risk import Risk
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_delta_simple, zcdp_epsilon, zcdp_epsilon_simple
-from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 
 QUICK_NODES = 4_000
 _SPREAD = 1e-4  # alphas at which the curves of zCDP and of the Gaussian formula begin, evenly in log odds
@@ -64,6 +62,7 @@ def pair(question: Record) -> PairAnswer:
         "rho": str(composition.rho),
         "mu": composition.mu,
         "mechanisms": sum(composition.mechanisms.values()),
+        "file_name": file_stem(release.name),
         "epsilon": [{"delta": decimal_text(at), **_compared(composition, "delta", at)} for at in grids.deltas],
         "delta": [{"epsilon": decimal_text(at), **_compared(composition, "epsilon", at)} for at in grids.epsilons],
         "beta": beta_rows(composition, Fraction(composition.rho), grids.alphas, question["zcdp_beta"]),
@@ -205,17 +204,13 @@ def noise(allocation: Allocation) -> NoiseOfPath:
     }
 
 
-@lru_cache(maxsize=4096)
 def noise_at(rho: Fraction) -> NoiseAtBudget:
-    """The noise of one query with this budget.
-
-    margin95: the least whole number that the noise exceeds in size with a probability of at most 5%.
-    """
-    mechanism = DiscreteGaussian(1 / rho)
+    """The noise of one query with this budget."""
+    sigma2, variance, error, margin = noise_of(rho)
     return {
         "rho": str(rho),
-        "sigma2": str(mechanism.sigma2),
-        "variance": mechanism.variance,
-        "standard_error": math.sqrt(mechanism.variance),
-        "margin95": margin95(mechanism),
+        "sigma2": str(sigma2),
+        "variance": variance,
+        "standard_error": error,
+        "margin95": margin,
     }

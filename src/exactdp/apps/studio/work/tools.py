@@ -12,7 +12,7 @@ from exactdp.apps.studio.schema.answers import UNTIMED, CalibrationAnswer, Conve
 from exactdp.apps.studio.work import designs
 from exactdp.apps.studio.work.designs import Record, about, read_grids
 from exactdp.apps.studio.work.pair import alphas_for, delta_curve, gaussian_mu, noise, other_accounts, quick
-from exactdp.census.grids import ALPHAS, Grids
+from exactdp.census.grids import Grids
 from exactdp.census.pair_results import account_pairs
 from exactdp.census.savings import calibrate_release
 from exactdp.census.study import make_study
@@ -136,9 +136,9 @@ def report(question: Record) -> TextFile:
     from exactdp.apps.report import build
 
     release = designs.release_of(question["design"])
-    headline = read_grids(deltas=[question["delta"]]).deltas[0]
-    deltas = sorted({*read_grids(deltas=question["deltas"]).deltas, headline}, reverse=True)
-    study = make_study(release, Grids.read(deltas=deltas, alphas=ALPHAS))
+    with about("delta"):
+        grids, headline = Grids.of_report(question["delta"], question["deltas"])
+    study = make_study(release, grids)
     summary = summarize(study, Serial(), headline)
     text = build(study, summary, delta=headline, charts=find_spec("matplotlib") is not None)
     return {"text": text, "file_name": f"{designs.file_stem(release.name)}-report.html"}

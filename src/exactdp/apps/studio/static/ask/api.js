@@ -54,7 +54,7 @@ export async function ask(path, body, signal) {
 /** The answer as a text, to be saved unchanged, and the name the server gives it. */
 export async function file(path, body, signal) {
   const response = await reach(path, posted(body, signal));
-  const name = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") ?? "")?.[1] ?? null;
+  const name = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition"))[1];
   return { text: await response.text(), name };
 }
 

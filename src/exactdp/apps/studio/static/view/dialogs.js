@@ -3,7 +3,7 @@
 import { ask, file } from "../ask/api.js";
 import { byId, make, terms } from "../dom.js";
 import { SHORTCUTS } from "../state/shortcuts.js";
-import { fileName, save } from "./files.js";
+import { save } from "./files.js";
 
 const WORDS = [
   [
@@ -174,7 +174,7 @@ export function certifyDialog({ design, pair, target, worst }) {
     const body = { design, pair: about, [given]: target[given], digits: wholeNumber("certify-digits") };
     const { text, name } = await file("/certify", body, signal);
     const record = JSON.parse(text);
-    const onclick = () => save(text, name ?? `${fileName(design)}-certificate.json`, "application/json");
+    const onclick = () => save(text, name, "application/json");
     const download = { type: "button", className: "primary", id: "certify-save", onclick };
     const { lower, upper } = record.enclosure;
     const list = make(

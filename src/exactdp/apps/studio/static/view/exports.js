@@ -3,7 +3,7 @@
 import { ask, file } from "../ask/api.js";
 import { asked, pairQuestion } from "../ask/questions.js";
 import { toFile } from "../state/share.js";
-import { fileName, save } from "./files.js";
+import { save } from "./files.js";
 import { dismiss, notify } from "./notices.js";
 
 /** Run something that may take a while, with a message and a way to cancel. */
@@ -33,44 +33,41 @@ export async function copyLink(address) {
   }
 }
 
-/** The design file: everything, scenario A included. */
-export function saveDesign(state) {
-  save(toFile(state), `${fileName(state.design)}.json`, "application/json");
+/** The design file: everything, scenario A included; `answer` knows its name. */
+export function saveDesign(state, answer) {
+  save(toFile(state), `${answer?.file_name ?? "design"}.json`, "application/json");
 }
 
 async function saveBudget(design, kind) {
   const found = await ask("/export", { design });
   if (found[kind] === null) throw new Error(found.remark);
-  save(found[kind], `${found.file_name ?? fileName(design)}.${kind}`, kind === "csv" ? "text/csv" : "application/toml");
+  save(found[kind], `${found.file_name}.${kind}`, kind === "csv" ? "text/csv" : "application/toml");
 }
 
 /** A file that the server makes, saved unchanged. */
-async function saveFromServer(path, body, otherwise, type, signal) {
+async function saveFromServer(path, body, type, signal) {
   const { text, name } = await file(path, body, signal);
-  save(text, name ?? otherwise, type);
+  save(text, name, type);
 }
 
-/** What the menu offers to save; `certify` opens the dialog for certificates. */
-export function exportEntries(store, certify) {
+/** What the menu offers to save; `certify` opens the dialog for certificates, `keep` saves the design file. */
+export function exportEntries(store, certify, keep) {
   const present = () => asked(store.state.design);
-  const named = (rest) => `${fileName(store.state.design)}-${rest}`;
   const budget = (kind) => () => working("Making the budget file.", () => saveBudget(present(), kind));
   const tableFile = (what, name) => () => {
     const question = { ...pairQuestion(store.state, store.state.ask), what };
-    return working(`Making ${name}.`, (signal) =>
-      saveFromServer("/table", question, named(`${what}.csv`), "text/csv", signal),
-    );
+    return working(`Making ${name}.`, (signal) => saveFromServer("/table", question, "text/csv", signal));
   };
   const report = () => {
     const question = { design: present(), delta: store.state.ask.delta };
     return working("Making the report. This takes some seconds.", (signal) =>
-      saveFromServer("/report", question, named("report.html"), "text/html", signal),
+      saveFromServer("/report", question, "text/html", signal),
     );
   };
   return [
     { name: "Budget file", note: "TOML", act: budget("toml") },
     { name: "Budget file", note: "CSV", act: budget("csv") },
-    { name: "Design file with scenarios", note: "JSON", act: () => saveDesign(store.state) },
+    { name: "Design file with scenarios", note: "JSON", act: keep },
     null,
     { name: "Curves of this pair", note: "CSV", act: tableFile("curve", "the curves") },
     { name: "Noise of this pair", note: "CSV", act: tableFile("noise", "the table of noise") },

@@ -13,17 +13,6 @@ export function save(content, name, type = "text/plain") {
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-/** A name that every file system takes. */
-export function fileName(design) {
-  return (
-    (design.name || design.title || "design")
-      .toLowerCase()
-      .replace(/[^a-z0-9._-]+/g, "-")
-      .replace(/^[-.]+|-+$/g, "")
-      .slice(0, 80) || "design"
-  );
-}
-
 /** Buttons that show the numbers of a chart and save it as PNG and SVG. */
 export function chartButtons(host, chart, title, name) {
   host.append(chart.numbers.button);

@@ -6,7 +6,7 @@ import { NoiseChart } from "../charts/noisechart.js";
 import { byId, listen, measure, setText } from "../dom.js";
 import { pathName, pathNumber } from "../state/design.js";
 import { showComparison } from "./compare.js";
-import { chartButtons, fileName } from "./files.js";
+import { chartButtons } from "./files.js";
 import { FIELDS } from "./frame.js";
 import { inWords, showHeadline } from "./headline.js";
 import { announce, dismiss, notify } from "./notices.js";
@@ -31,7 +31,7 @@ export class Results {
     this.noise = new NoiseChart(byId("noise-chart"));
     const titles = { profile: "Privacy profile", tradeoff: "Trade-off", noise: "Noise by level" };
     for (const [name, title] of Object.entries(titles))
-      chartButtons(byId(`${name}-tools`), this[name], title, () => `${fileName(store.state.design)}-${name}`);
+      chartButtons(byId(`${name}-tools`), this[name], title, () => `${known().answer.file_name}-${name}`);
     listen("change", {
       "noise-measure": ({ target }) => {
         this.noise.measure = target.value;
