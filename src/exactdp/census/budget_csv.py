@@ -9,11 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from exactdp.census.budget_design import SETTINGS, UNITS, Draft, single_spaced
+from exactdp.census.budget_design import MOST_BYTES, SETTINGS, UNITS, Draft, checked, contents, single_spaced
+from exactdp.census.releases import Release
+from exactdp.census.tables import as_csv
 from exactdp.csv_cells import from_cell
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import shown
 
+_CUT = re.compile(r"[,;]\s*'*[=+\-@]")
 _SEMICOLONS = re.compile(r'\s*"?level"?\s*;', re.IGNORECASE)
 
 
@@ -125,3 +128,31 @@ def _even(rows: Iterator[tuple[int, list[str]]], width: int) -> Iterator[list[st
                 "put a name with a comma in quotation marks."
             )
         yield row[:width]
+
+
+def budget_csv(release: Release) -> str:
+    """The text of a CSV budget file, one budget in a row, every budget an exact fraction.
+
+    Guarantee: reading the text gives the table and the bypassed sets again, in the same order; what cannot be written so is
+    refused.
+    """
+    remarks = [f"# {key}: {value}" for key, value in (("title", release.title), ("source", release.source)) if value]
+    remarks += [f"# bypassed {number}: {'; '.join(levels)}".rstrip() for number, levels in release.bypassed.items()]
+    rows = [(level, query, str(rho)) for level, queries in release.table.items() for query, rho in queries.items()]
+    text = "\n".join([*map(_one_cell, remarks), as_csv(("level", "query", "rho"), rows)])
+    try:
+        again = checked(csv_draft(text), release.name, release.source)
+        same = len(text.encode()) <= MOST_BYTES and contents(again) == contents(release)
+    except InvalidInputError:
+        same = False
+    if not same:
+        raise InvalidInputError(
+            "A design can be written as CSV if no level's name has a semicolon or starts with #. "
+            f"Found others in {shown(release.name)}; rename the level."
+        )
+    return text
+
+
+def _one_cell(remark: str) -> str:
+    """The remark, in quotation marks where a spreadsheet would cut it into cells of which one starts a formula."""
+    return '"{}"'.format(remark.replace('"', '""')) if _CUT.search(remark) else remark

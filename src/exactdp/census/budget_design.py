@@ -16,6 +16,7 @@ from exactdp.numbers import rational, shown
 
 SETTINGS = ("title", "source", "unit", "total_rho")
 UNITS = ("rho", "sigma2", "share")
+MOST_BYTES = 1_000_000
 MOST_CELLS = 10_000
 MOST_BYPASSED = 1_000
 RESERVED = {*SETTINGS, *UNITS, "level", "levels", "level_shares", "query", "bypassed"}
@@ -64,6 +65,11 @@ def checked(draft: Draft, name: str, source: str) -> Release:
     title = _text(draft.settings.get("title", ""), "title") or name
     given = _text(draft.settings.get("source", ""), "source") or source
     return Release(name, title, given, table, _bypassed(draft.bypassed, table))
+
+
+def contents(release: Release) -> tuple[object, ...]:
+    """What a budget file says of a release beside its texts: the table and the bypassed sets, in their order."""
+    return [(level, list(queries.items())) for level, queries in release.table.items()], list(release.bypassed.items())
 
 
 def total_budget(table: Table) -> Fraction:

@@ -13,13 +13,12 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 
 from exactdp.census.budget_csv import csv_draft
-from exactdp.census.budget_design import SETTINGS, Draft, checked, total_budget
+from exactdp.census.budget_design import MOST_BYTES, SETTINGS, Draft, checked, contents, total_budget
 from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import shown
 from exactdp.steady import steady
 
-MOST_BYTES = 1_000_000
 _MOST_DOTS = 50  # in a line: the time that tomllib takes for a dotted name grows with the square of its parts
 _TOML_KEYS = (*SETTINGS, "levels", "level_shares", "bypassed")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -88,16 +87,12 @@ def budget_toml(release: Release) -> str:
     lines += ["", "[bypassed]"]
     lines += [f"{number} = [{', '.join(map(_quoted, levels))}]" for number, levels in release.bypassed.items()]
     text = "\n".join(lines) + "\n"
-    if _contents(checked(_toml_draft(text), release.name, release.source)) != _contents(release):
+    if contents(checked(_toml_draft(text), release.name, release.source)) != contents(release):
         raise InvalidInputError(
             "A release can be written if its names are printable, without white space at the ends or twice in a row. "
             f"Found others in {shown(release.name)}."
         )
     return text
-
-
-def _contents(release: Release) -> tuple[object, ...]:
-    return [(level, list(queries.items())) for level, queries in release.table.items()], list(release.bypassed.items())
 
 
 def _quoted(text: str) -> str:

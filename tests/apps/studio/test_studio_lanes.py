@@ -12,8 +12,10 @@ import pytest
 import studio_troubles
 from exactdp.apps.studio.limits import WorkLimits
 from exactdp.apps.studio.schema.requests import EditableDesign, OverallQuestion, PairQuestion
-from exactdp.apps.studio.server.scheduler import LONG_FILE, LONG_PAIR, Scheduler, is_long
-from exactdp.apps.studio.work.designs import design_of
+from exactdp.apps.studio.server.scheduler import Scheduler
+from exactdp.apps.studio.work.designs import LONG_FILE, design_of
+from exactdp.apps.studio.work.dispatch import QUESTIONS
+from exactdp.apps.studio.work.pair import LONG_PAIR
 from exactdp.census import release, release_names
 from studio_server import SMALL, named
 
@@ -56,6 +58,10 @@ def test_short_questions_do_not_wait_for_long_ones(step: str) -> None:
         await asyncio.wait([long])
 
     run(work)
+
+
+def is_long(name: str, question: Any) -> bool:
+    return QUESTIONS[name].length(question) == "long"
 
 
 def test_pairs_and_files_are_long_by_their_size() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from exactdp.apps.studio.server.responses import Events
-from exactdp.apps.studio.server.worker_pool import DEFECT
+from exactdp.apps.studio.server.work_errors import DEFECT
 from studio_malformed import campaign, malformed
 from studio_server import SMALL, Studio, refused
 

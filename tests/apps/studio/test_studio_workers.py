@@ -16,7 +16,7 @@ import pytest
 
 import studio_troubles
 from exactdp.apps.studio.limits import WorkLimits
-from exactdp.apps.studio.server.responses import as_json
+from exactdp.apps.studio.schema.answers import as_json
 from exactdp.apps.studio.server.scheduler import Scheduler
 from studio_server import SMALL, Studio, alive, events, named, refused, until
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import ConfigDict, Field, GetPydanticSchema, with_config
@@ -16,6 +17,11 @@ FileName = Annotated[str, Field(description="A safe name of the design for files
 Ends = Annotated[list[float], Field(min_length=2, max_length=2)]
 PlainDesign = Annotated[dict[str, Any], GetPydanticSchema(lambda _, schema: schema(EditableDesign))]
 """An editable design as plain data."""
+
+
+def as_json(value: Any) -> bytes:
+    """An answer as JSON in ASCII, without NaN and infinities."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 @with_config(ConfigDict(extra="forbid"))

@@ -88,7 +88,7 @@ def _api(scheduler: Scheduler, first: answers.DesignAnswer) -> APIRouter:
             route,
             methods=["POST"],
             name=name,
-            description=QUESTIONS[name].__doc__,
+            description=QUESTIONS[name].answer.__doc__,
             response_class=Response if is_file else JSONResponse,
             responses=_responses(gives, *_REFUSALS),
         )

@@ -13,18 +13,13 @@ from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException as AnyHTTPError
 
-from exactdp.apps.studio.schema.answers import OverallError, OverallEvent, Place, Problem
+from exactdp.apps.studio.schema.answers import OverallError, OverallEvent, Place, Problem, as_json
 from exactdp.apps.studio.schema.requests import MUST, SENTENCE
-from exactdp.apps.studio.server.worker_pool import DEFECT, WorkError, place_of
+from exactdp.apps.studio.server.work_errors import DEFECT, WorkError, place_of
 from exactdp.numbers import one_line, shown
 
 _LOG = logging.getLogger("exactdp.studio")
 _Result = TypeVar("_Result")
-
-
-def as_json(value: Any) -> bytes:
-    """JSON in ASCII, without NaN and infinities."""
-    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 class GoneError(Exception):

@@ -10,42 +10,23 @@ from contextlib import aclosing
 from typing import Any
 
 from exactdp.apps.studio.limits import WorkLimits
-from exactdp.apps.studio.schema.answers import OverallEvent
-from exactdp.apps.studio.server.responses import as_json
-from exactdp.apps.studio.server.worker_pool import Answer, Lane, Reply, TooLongError
+from exactdp.apps.studio.schema.answers import OverallEvent, as_json
+from exactdp.apps.studio.server.lane import Lane
+from exactdp.apps.studio.server.work_errors import TooLongError
+from exactdp.apps.studio.server.worker import Answer, Reply
 from exactdp.apps.studio.work.designs import Record
-from exactdp.apps.studio.work.dispatch import answered
+from exactdp.apps.studio.work.dispatch import QUESTIONS, answered
 from exactdp.apps.studio.work.overall import Assembly, PlannedPart
 from exactdp.apps.studio.work.pair import halves, joined
 from exactdp.recent import Recent
-
-LONG_PAIR = 100_000
-LONG_FILE = 200_000
-_LONG = ("calibrate", "certify", "table", "overall_plan", "overall_part")
-"""Routes whose work grows with the number of pairs, of digits or of steps."""
-
-
-def is_long(name: str, question: Record) -> bool:
-    """Whether a question is planned as a long one: by its route, or by its size. Heuristic: affects waiting only.
-
-    Measured on two cores: a pair takes milliseconds up to about 100,000 budgets times different budgets, and seconds beyond; a
-    budget file of 200,000 characters takes a third of a second.
-    """
-    if name in _LONG:
-        return True
-    if name == "parse":
-        return len(question["text"]) > LONG_FILE
-    if name != "pair":
-        return False
-    budgets = [str(query["rho"]) for level in question["design"]["levels"] for query in level["queries"]]
-    return len(budgets) * len(set(budgets)) > LONG_PAIR
 
 
 class Scheduler:
     """Three lanes: short questions never wait behind long ones, and neither wait behind reports.
 
-    What is long is decided by `is_long` before any work. A question that turns out to be long although it was planned as a short
-    one leaves the short lane after `short_seconds`, or after `crowded_seconds` as soon as someone waits for its worker.
+    What is long is decided before any work, by the kind of a question (work/dispatch.py). One that turns out to be long although
+    it was planned as a short one leaves the short lane after `short_seconds`, or after `crowded_seconds` as soon as someone waits
+    for its worker.
     """
 
     def __init__(self, limits: WorkLimits | None = None, answer: Answer = answered) -> None:
@@ -72,9 +53,10 @@ class Scheduler:
 
     async def answer(self, name: str, question: Record) -> bytes:
         """The JSON of an answer, from the lane for such questions; two workers share a pair where both are free."""
-        if is_long(name, question):
+        length = QUESTIONS[name].length(question)
+        if length == "long":
             work = self._in_long_lane(name, question)
-        elif name == "report":
+        elif length == "report":
             work = _limited(self.reports, name, question, self.limits.report_seconds)
         elif name == "pair" and self.short.free >= 2:
             work = self._in_halves(question)

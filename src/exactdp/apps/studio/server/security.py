@@ -19,8 +19,8 @@ from typing import Any
 from fastapi import HTTPException
 
 from exactdp.apps.studio.limits import AT_MOST
-from exactdp.apps.studio.server.responses import as_json
-from exactdp.apps.studio.server.worker_pool import DEFECT, place_of
+from exactdp.apps.studio.schema.answers import as_json
+from exactdp.apps.studio.server.work_errors import DEFECT, place_of
 
 _LOG = logging.getLogger("exactdp.studio")
 CONTENT_SECURITY_POLICY = (

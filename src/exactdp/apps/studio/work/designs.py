@@ -11,19 +11,20 @@ from typing import Any
 
 from exactdp.apps.studio.limits import AT_MOST
 from exactdp.apps.studio.schema.answers import UNTIMED, BudgetFiles, CheckedDesign, DesignAnswer
+from exactdp.census.budget_csv import budget_csv
 from exactdp.census.budget_design import Draft, checked, single_spaced
 from exactdp.census.budget_files import budget_toml, parse_budget
 from exactdp.census.grids import Grids
 from exactdp.census.releases import Release
-from exactdp.census.tables import as_csv
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import positive, shown
 
 Record = dict[str, Any]
 UNNUMBERED = 999_998
 """From this number on paths were given by their bypassed levels only."""
+LONG_FILE = 200_000
+"""Characters of a budget file; one of so many takes a third of a second."""
 LARGEST_SCALE = Fraction(10**6)
-_CUT = re.compile(r"[,;]\s*'*[=+\-@]")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -176,6 +177,11 @@ def parse(question: Record) -> CheckedDesign:
     return {**described(parse_budget(content, question["file_name"])), **UNTIMED}
 
 
+def is_long_file(question: Record) -> bool:
+    """Whether to read a budget file takes long."""
+    return len(question["text"]) > LONG_FILE
+
+
 def check(question: Record) -> CheckedDesign:
     """A design with its numbers as exact fractions and its scale applied, or what is wrong with it."""
     return {**described(release_of(question["design"])), **UNTIMED}
@@ -196,31 +202,3 @@ def export(question: Record) -> BudgetFiles:
 def file_stem(name: str) -> str:
     """A name that is safe in a file name."""
     return _UNSAFE.sub("-", name).strip("-.")[:80] or "design"
-
-
-def _one_cell(remark: str) -> str:
-    """The remark, in quotation marks where a spreadsheet would cut it into cells of which one starts a formula."""
-    return '"{}"'.format(remark.replace('"', '""')) if _CUT.search(remark) else remark
-
-
-def budget_csv(release: Release) -> str:
-    """The text of a CSV budget file, one budget in a row, every budget an exact fraction.
-
-    Guarantee: reading the text gives the table and the bypassed sets again, in the same order; what cannot be written so is
-    refused.
-    """
-    remarks = [f"# {key}: {value}" for key, value in (("title", release.title), ("source", release.source)) if value]
-    remarks += [f"# bypassed {number}: {'; '.join(levels)}".rstrip() for number, levels in release.bypassed.items()]
-    rows = [(level, query, str(rho)) for level, queries in release.table.items() for query, rho in queries.items()]
-    text = "\n".join([*map(_one_cell, remarks), as_csv(("level", "query", "rho"), rows)])
-    try:
-        again = parse_budget(text.encode(), f"{file_stem(release.name)}.csv")
-        same = design_of(again)["levels"] == design_of(release)["levels"] and again.bypassed == release.bypassed
-    except InvalidInputError:
-        same = False
-    if not same:
-        raise InvalidInputError(
-            "A design can be written as CSV if no level's name has a semicolon or starts with #. "
-            f"Found others in {shown(release.name)}; rename the level."
-        )
-    return text

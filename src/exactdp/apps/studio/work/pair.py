@@ -30,6 +30,8 @@ from exactdp.guarantees.risk import Risk
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_delta_simple, zcdp_epsilon, zcdp_epsilon_simple
 
 QUICK_NODES = 4_000
+LONG_PAIR = 100_000
+"""Budgets times different budgets: on two cores a pair takes milliseconds up to about this, and seconds beyond."""
 _SPREAD = 1e-4  # alphas at which the curves of zCDP and of the Gaussian formula begin, evenly in log odds
 _OTHERS = {
     "delta": (zcdp_epsilon, zcdp_epsilon_simple, gaussian_epsilon),
@@ -37,6 +39,12 @@ _OTHERS = {
 }
 _NOT_IN_FIRST_HALF: Record = {"alphas": [], "tradeoff": None, "noise": False}
 _NOT_IN_SECOND_HALF: Record = {"deltas": [], "epsilons": [], "delta_curve": None, "risk": False}
+
+
+def is_long_pair(question: Record) -> bool:
+    """Whether a pair takes long."""
+    budgets = [str(query["rho"]) for level in question["design"]["levels"] for query in level["queries"]]
+    return len(budgets) * len(set(budgets)) > LONG_PAIR
 
 
 def halves(question: Record) -> tuple[Record, Record]:
