@@ -1,4 +1,4 @@
-"""The gate before the API: who may ask, how much may be sent, and which headers every answer carries.
+"""Security before the API: who may ask, how much may be sent, and which headers every answer carries.
 
 Only pages of this server may ask (Host and Origin are checked on every request), only JSON is taken, bodies are counted as they
 arrive, and no answer may be framed, sniffed or combined with code or data from elsewhere. Where other machines can reach the
@@ -88,7 +88,7 @@ class Token:
         return self._cookie + b"=" + self._secret + b"; Path=/; HttpOnly; SameSite=Strict"
 
 
-class Gate:
+class SecurityMiddleware:
     """An ASGI application around another."""
 
     def __init__(self, app: Any, allowed: Collection[str], body_seconds: float = 20.0, token: str = "") -> None:

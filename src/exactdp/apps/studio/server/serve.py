@@ -1,4 +1,4 @@
-"""The studio as a process: a socket on this machine, the application behind its gate, and an orderly end."""
+"""The studio as a process: a socket on this machine, the application behind its checks, and an orderly end."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def make_server(
     from exactdp.apps.studio.server.app import make_app
     from exactdp.apps.studio.server.connections import guarded
     from exactdp.apps.studio.server.scheduler import Scheduler
-    from exactdp.apps.studio.server.security import Gate, addresses
+    from exactdp.apps.studio.server.security import SecurityMiddleware, addresses
 
     for name in _ONE_THREAD:  # of the workers: there are as many processes as there is work for
         os.environ.setdefault(name, "1")
     the_scheduler = scheduler or Scheduler()
     allowed = addresses(names, listening.getsockname()[1])
     config = uvicorn.Config(
-        Gate(make_app(start, the_scheduler), allowed, the_scheduler.limits.body_seconds, token),
+        SecurityMiddleware(make_app(start, the_scheduler), allowed, the_scheduler.limits.body_seconds, token),
         http=guarded(the_scheduler.limits),
         log_config=None,
         log_level="warning",

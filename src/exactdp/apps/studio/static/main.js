@@ -2,7 +2,7 @@
 
 import { Accounting } from "./ask/accounting.js";
 import { get } from "./ask/api.js";
-import { Overall } from "./ask/overall.js";
+import { OverallRun } from "./ask/overall.js";
 import { asked, askedPair, overallQuestion } from "./ask/questions.js";
 import { byId, listen, setText } from "./dom.js";
 import { Address } from "./state/address.js";
@@ -44,7 +44,7 @@ const tile = new OverallTile({
   cancel: () => overall.cancel(),
   wanted: () => overall.result ?? overall.rest(),
 });
-const overall = new Overall(tile, {
+const overall = new OverallRun(tile, {
   request: () => overallQuestion(store.state),
   done: () => results.draw(),
   failed: (error) => notify("error", `Whole release: ${error.message}`, { key: "overall", seconds: 15 }),

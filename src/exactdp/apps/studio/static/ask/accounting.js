@@ -1,7 +1,7 @@
 /** From a state to its numbers: the pair, scenario A beside it, what zCDP says. A refusal leaves the last good answer. */
 
 import { ask, failure, Refusal } from "./api.js";
-import { Lane } from "./lane.js";
+import { LatestQuestion } from "./latest.js";
 import { pairQuestion } from "./questions.js";
 
 const CURVES = { delta_curve: { num: 49, least: "1e-15" }, tradeoff: { num: 65 }, noise: true };
@@ -13,9 +13,9 @@ export class Accounting {
   answer = null;
   kept = null;
   #state = null;
-  #lane = new Lane();
-  #laneOfA = new Lane();
-  #laneOfZcdp = new Lane();
+  #ofPair = new LatestQuestion();
+  #ofA = new LatestQuestion();
+  #ofZcdp = new LatestQuestion();
   #conversions = new Map();
 
   /**
@@ -35,7 +35,7 @@ export class Accounting {
   /** Account for the state; `since` is when the user acted. */
   account(state, since) {
     this.#state = state;
-    this.#lane.put((signal) => this.#account(state, since, signal));
+    this.#ofPair.put((signal) => this.#account(state, since, signal));
     this.view.working(true);
   }
 
@@ -44,7 +44,7 @@ export class Accounting {
     this.kept = null;
     this.view.draw();
     if (!a) return;
-    this.#laneOfA.put(async (signal) => {
+    this.#ofA.put(async (signal) => {
       try {
         this.kept = await ask("/pair", pairQuestion(a, asks, CURVES), signal);
         this.view.draw();
@@ -68,7 +68,7 @@ export class Accounting {
       if (problem instanceof Refusal) this.view.refused(problem, isPresent, again);
       else if (problem) {
         this.view.unreachable();
-        setTimeout(() => !this.#lane.isBusy && this.account(this.#state, since), RETRY);
+        setTimeout(() => !this.#ofPair.isBusy && this.account(this.#state, since), RETRY);
       }
     } finally {
       if (state === this.#state) this.view.working(false);
@@ -80,7 +80,7 @@ export class Accounting {
     const [rho, alpha] = [answer.rho, answer.beta[0]?.alpha];
     const key = conversion(answer);
     if (alpha === undefined || this.#conversions.has(key)) return;
-    this.#laneOfZcdp.put(async (signal) => {
+    this.#ofZcdp.put(async (signal) => {
       try {
         const found = await ask("/convert", { rho, alphas: [alpha], tradeoff: ZCDP_POINTS }, signal);
         if (this.#conversions.size >= MOST_CONVERSIONS) this.#conversions.clear();

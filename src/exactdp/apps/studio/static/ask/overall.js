@@ -4,7 +4,7 @@ import { failure, lines, Refusal } from "./api.js";
 
 const REST = 700; // ms without a change before the whole release is accounted for
 
-export class Overall {
+export class OverallRun {
   result = null; // of the present design
   #controller = null;
   #resting = null;

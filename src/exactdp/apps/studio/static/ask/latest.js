@@ -5,7 +5,7 @@
 
 const PATIENCE = 150; // ms after which a newer question ends the one under way
 
-export class Lane {
+export class LatestQuestion {
   #running = null;
   #waiting = null;
 
