@@ -71,27 +71,23 @@ def make_app(start: Release, scheduler: Scheduler | None = None) -> FastAPI:
     return app
 
 
+_REFUSALS = (400, 408, 413, 415, 422, 429, 503)
+_ASKED: tuple[tuple[str, type[BaseModel], Any], ...] = (
+    ("parse", requests.BudgetFile, answers.CheckedDesign),
+    ("check", requests.About, answers.CheckedDesign),
+    ("export", requests.About, answers.BudgetFiles),
+    ("pair", requests.PairQuestion, answers.PairAnswer),
+    ("convert", requests.Conversion, answers.Converted),
+    ("calibrate", requests.CalibrationQuestion, answers.CalibrationAnswer),
+    ("certify", requests.CertificateQuestion, "application/json"),
+    ("table", requests.TableQuestion, "text/csv"),
+    ("report", requests.ReportQuestion, "text/html"),
+)
+"""The questions that workers answer: name, body, and the JSON of a model or a file of a kind."""
+
+
 def _api(scheduler: Scheduler, first: answers.DesignAnswer) -> APIRouter:
     api = APIRouter(route_class=StrictRoute)
-
-    def ask(name: str, takes: type[BaseModel], gives: Any) -> None:
-        """A route that hands its body to a worker, and gives the JSON of a model or a file of a kind."""
-        is_file = isinstance(gives, str)
-
-        # FastAPI needs the type itself here, so that this module does not import `annotations` from the future
-        async def route(question: takes, request: Request) -> Response:  # type: ignore[valid-type]
-            answer = await while_there(request, scheduler.answer(name, question.model_dump()))  # type: ignore[attr-defined]
-            return file_reply(answer, gives) if is_file else json_reply(answer)
-
-        api.add_api_route(
-            f"/{name}",
-            route,
-            methods=["POST"],
-            name=name,
-            description=QUESTIONS[name].answer.__doc__,
-            response_class=Response if is_file else JSONResponse,
-            responses=_responses(gives, *_REFUSALS),
-        )
 
     @api.get("/health", responses=_responses(answers.Health))
     async def health() -> Response:
@@ -101,8 +97,7 @@ def _api(scheduler: Scheduler, first: answers.DesignAnswer) -> APIRouter:
     @api.get("/start", responses=_responses(answers.Start))
     async def start() -> Response:
         """The version, the design to begin with and the limits of this server."""
-        found: answers.Start = {"version": exactdp.__version__, **first, "limits": AT_MOST._asdict()}
-        return json_reply(found)
+        return json_reply(answers.Start(version=exactdp.__version__, limits=AT_MOST._asdict(), **first))
 
     @api.get("/releases", responses=_responses(answers.Releases))
     async def releases() -> Response:
@@ -117,33 +112,37 @@ def _api(scheduler: Scheduler, first: answers.DesignAnswer) -> APIRouter:
         except InvalidInputError as error:
             raise HTTPException(404, str(error)) from None
 
-    ask("parse", requests.BudgetFile, answers.CheckedDesign)
-    ask("check", requests.About, answers.CheckedDesign)
-    ask("export", requests.About, answers.BudgetFiles)
-    ask("pair", requests.PairQuestion, answers.PairAnswer)
+    for name, takes, gives in _ASKED:
+        _add_question(api, scheduler, name, takes, gives)
+    lines = _responses(Events.media_type, *_REFUSALS)
 
     # the model is there for its schema: what is answered is a stream of such events
-    @api.post(
-        "/overall",
-        response_class=Response,
-        response_model=answers.OverallEvent,
-        responses=_responses(Events.media_type, *_REFUSALS),
-    )
+    @api.post("/overall", response_class=Response, response_model=answers.OverallEvent, responses=lines)
     async def overall(question: requests.OverallQuestion) -> Response:
         """The guarantee over all pairs of directed paths, as a stream of events, one JSON object in a line."""
         return Events(scheduler.overall(question.model_dump()))
 
-    ask("convert", requests.Conversion, answers.Converted)
-    ask("calibrate", requests.CalibrationQuestion, answers.CalibrationAnswer)
-    ask("certify", requests.CertificateQuestion, "application/json")
-    ask("table", requests.TableQuestion, "text/csv")
-    ask("report", requests.ReportQuestion, "text/html")
     return api
 
 
-_EVENTS = get_args(answers.OverallEvent)
-_SCHEMAS = "#/components/schemas"
-_REFUSALS = (400, 408, 413, 415, 422, 429, 503)
+def _add_question(api: APIRouter, scheduler: Scheduler, name: str, takes: type[BaseModel], gives: Any) -> None:
+    """A route that hands its body to a worker."""
+    is_file = isinstance(gives, str)
+
+    # FastAPI needs the type itself here, so that this module does not import `annotations` from the future
+    async def route(question: takes, request: Request) -> Response:  # type: ignore[valid-type]
+        answer = await while_there(request, scheduler.answer(name, question.model_dump()))  # type: ignore[attr-defined]
+        return file_reply(answer, gives) if is_file else json_reply(answer)
+
+    api.add_api_route(
+        f"/{name}",
+        route,
+        methods=["POST"],
+        name=name,
+        description=QUESTIONS[name].answer.__doc__,
+        response_class=Response if is_file else JSONResponse,
+        responses=_responses(gives, *_REFUSALS),
+    )
 
 
 _PROBLEMS = {
@@ -166,7 +165,8 @@ def _responses(gives: Any, *statuses: int) -> dict[int | str, dict[str, Any]]:
     if isinstance(gives, str):
         found = {"content": {gives: {"schema": {"type": "object" if gives == "application/json" else "string"}}}}
     if gives == Events.media_type:
-        found["content"][gives]["itemSchema"] = {"oneOf": [{"$ref": f"{_SCHEMAS}/{e.__name__}"} for e in _EVENTS]}
+        events = [event.__name__ for event in get_args(answers.OverallEvent)]
+        found["content"][gives]["itemSchema"] = {"oneOf": [{"$ref": f"#/components/schemas/{name}"} for name in events]}
     refused = (401, 403, *statuses)
     return {200: found, **{status: {"model": answers.Problem, "description": _PROBLEMS[status]} for status in refused}}
 
