@@ -174,9 +174,9 @@ def test_overall_has_the_numbers_of_the_library(overall: Overall) -> None:
 
 def test_overall_where_pairs_share_nothing(studio: Studio, overall: Overall) -> None:
     design = json.loads(json.dumps(SMALL))
+    primes = {"A": (13, 17, 19), "B": (7, 11, 5), "C": (3, 23, 29), "D": (31, 37, 2)}
     design["levels"] = [
-        {"name": name, "queries": [{"name": f"q{i}", "rho": f"{0.05 + 0.0301 * i + 0.013 * k:.4f}"} for i in range(4)]}
-        for k, name in enumerate("ABCD")
+        {"name": name, "queries": [{"name": f"q{p}", "rho": f"1/{p}"} for p in own]} for name, own in primes.items()
     ]
     design["paths"] = [{"number": i + 1, "bypassed": list(b)} for i, b in enumerate(["", "B", "C", "D", "BC"])]
     release = parse_budget(studio.post("/export", {"design": design}).json()["toml"].encode(), "odd.toml")

@@ -115,24 +115,15 @@ def test_a_runaway_beside_quick_questions(studio: Studio) -> None:
 
 
 def test_work_ends_when_the_client_leaves(studio: Studio) -> None:
-    for path, lane in (("/calibrate", studio.scheduler.long), ("/check", studio.scheduler.short)):
-        gone = threading.Thread(target=_leave, args=(studio, path))
-        gone.start()
-        assert until(lambda lane=lane: lane.free < 2)  # type: ignore[misc]
-        time.sleep(0.3)
-        working = lane.busy_pids
-        assert len(working) == 1
-        assert alive(working[0])
-        gone.join()
+    target = {"epsilon": 5, "delta": "1e-6"}
+    for path, more, lane in (("/calibrate", target, studio.scheduler.long), ("/check", {}, studio.scheduler.short)):
+        with asking(studio, path, {"design": named("sleep"), **more}):
+            assert until(lambda lane=lane: len(lane.busy_pids) == 1)  # type: ignore[misc]
+            working = lane.busy_pids
+            assert alive(working[0])
         assert until(lambda working=working: not alive(working[0]))  # type: ignore[misc]
         assert until(lambda lane=lane: lane.free == 2)  # type: ignore[misc]
         assert lane.waiting == 0
-
-
-def _leave(studio: Studio, path: str) -> None:
-    question = {"epsilon": 5, "delta": "1e-6"} if path == "/calibrate" else {}
-    with httpx.Client(base_url=f"http://{studio.host}/api/v1", timeout=1.5) as client, pytest.raises(httpx.ReadTimeout):
-        client.post(path, json={"design": named("sleep"), **question})
 
 
 def test_an_overall_accounting_ends_when_the_client_leaves(studio: Studio) -> None:
@@ -161,20 +152,13 @@ def census_design(studio: Studio) -> Any:
 
 
 def test_leaving_while_waiting(hasty: Studio) -> None:
-    def ask(seconds: float) -> None:
-        with (
-            pytest.raises(httpx.ReadTimeout),
-            httpx.Client(base_url=f"http://{hasty.host}/api/v1", timeout=seconds) as client,
-        ):
-            client.post("/certify", json={"design": named("sleep"), "delta": "1e-6"})
-
-    first = threading.Thread(target=ask, args=(1.2,))
-    first.start()
-    assert until(lambda: hasty.scheduler.long.free == 0)
-    ask(0.3)
-    assert until(lambda: hasty.scheduler.long.waiting == 0)
-    first.join()
-    assert until(lambda: hasty.scheduler.long.free == 1)
+    long, asked = hasty.scheduler.long, {"design": named("sleep"), "delta": "1e-6"}
+    with asking(hasty, "/certify", asked):
+        assert until(lambda: long.free == 0)
+        with asking(hasty, "/certify", asked):
+            assert until(lambda: long.waiting == 1)
+        assert until(lambda: long.waiting == 0)
+    assert until(lambda: long.free == 1)
     assert hasty.post("/certify", {"design": SMALL, "delta": "1e-6"}).status_code == 200
 
 

@@ -62,13 +62,18 @@ class Health(_Answer):
     version: str
 
 
-class DesignAnswer(_Answer):
+class AllPairs(_Answer):
+    """What is known of all pairs of directed paths before any work."""
+
+    pairs: int
+    rho: Exact
+    full_path: Annotated[int, Field(description="The number of the path that bypasses nothing, or the fewest levels.")]
+
+
+class DesignAnswer(AllPairs):
     """A design with what follows from it."""
 
     design: PlainDesign
-    rho: Exact
-    pairs: int
-    full_path: Annotated[int, Field(description="The number of the path that bypasses nothing, or the fewest levels.")]
 
 
 class CheckedDesign(DesignAnswer, Worked):
@@ -100,15 +105,13 @@ class Releases(_Answer):
     releases: list[ListedRelease]
 
 
-class BudgetFiles(_Answer):
+class BudgetFiles(Worked):
     """A design as budget files that read back as the same design."""
 
     toml: str
     csv: Annotated[str | None, Field(description="None where a name cannot be written so; `remark` says why.")]
     remark: str
     file_name: FileName
-    remarks: Remarks
-    seconds: Seconds
 
 
 class OtherAccounts(_Answer):
@@ -151,12 +154,10 @@ class DeltaAtEpsilon(ComparedValue):
     epsilon: Exact
 
 
-class BetaAtAlpha(_Answer):
+class BetaAtAlpha(CertifiedBounds):
     """The type II error of the best test at one alpha; `lower` is the safe end, `power` is 1 - lower."""
 
     alpha: Exact
-    lower: float
-    upper: float
     power: float
     zcdp: Annotated[float | None, Field(description="Implied by zCDP, a safe bound; None unless it was asked for.")]
     gaussian: float
@@ -187,13 +188,15 @@ class TradeOff(Points):
 
 
 class NoiseAtBudget(_Answer):
-    """The noise of one budget. margin95: the least whole number exceeded in size with a probability of at most 5%."""
+    """The noise of one budget."""
 
     rho: Exact
     sigma2: Exact
     variance: float
     standard_error: float
-    margin95: int
+    margin95: Annotated[
+        int, Field(description="Exceeded in size with a probability of at most 5%; the least such number.")
+    ]
 
 
 class NoiseOfQuery(NoiseAtBudget):
@@ -232,7 +235,7 @@ class RiskOfPair(_Answer):
     odds: Annotated[list[float | Literal["inf"]], Field(min_length=2, max_length=2)]
 
 
-class PairAnswer(_Answer):
+class PairAnswer(Worked):
     """The exact guarantee of one pair of directed paths."""
 
     pair: list[int | list[str]]
@@ -247,8 +250,6 @@ class PairAnswer(_Answer):
     tradeoff: TradeOff | None
     noise: list[NoiseOfPath] | None
     risk: RiskOfPair | None
-    remarks: Remarks
-    seconds: Seconds
 
 
 class OverallEpsilon(BoundedValue):
@@ -277,14 +278,6 @@ class TradeOffPoint(_Answer):
 
     alpha: float
     beta: float
-
-
-class AllPairs(_Answer):
-    """What is known of all pairs before any work."""
-
-    pairs: int
-    rho: Exact
-    full_path: int
 
 
 class OverallResult(AllPairs):
@@ -373,7 +366,7 @@ class ConvertedCurve(_Answer):
     zcdp: list[float]
 
 
-class Converted(_Answer):
+class Converted(Worked):
     """What zCDP implies at one rho, and what the Gaussian formula says."""
 
     rho: Exact
@@ -381,15 +374,11 @@ class Converted(_Answer):
     delta: list[ConvertedDelta]
     beta: list[ConvertedBeta]
     tradeoff: ConvertedCurve | None
-    remarks: Remarks
-    seconds: Seconds
 
 
-class CalibrationAnswer(DesignAnswer):
+class CalibrationAnswer(CheckedDesign):
     """The least factor on the grid: there the target holds, one step below it fails, both proved."""
 
     factor: Exact
     step: Exact
     statement: str
-    remarks: Remarks
-    seconds: Seconds

@@ -36,7 +36,6 @@ class Lane:
         waiting: int,
         limits: WorkLimits,
         answer: Answer,
-        *,
         grace: float = 0.0,
         crowded: float = math.inf,
     ) -> None:

@@ -30,18 +30,12 @@ class Scheduler:
     """
 
     def __init__(self, limits: WorkLimits | None = None, answer: Answer = answered) -> None:
-        self.limits = limits or WorkLimits()
-        self.short = Lane(
-            self.limits.short_workers,
-            self.limits.short_waiting,
-            self.limits,
-            answer,
-            grace=self.limits.grace_seconds,
-            crowded=self.limits.crowded_seconds,
-        )
-        self.long = Lane(self.limits.long_workers, self.limits.long_waiting, self.limits, answer)
-        self.reports = Lane(self.limits.report_workers, self.limits.report_waiting, self.limits, answer)
-        self.memory: Recent[str, bytes] = Recent(self.limits.cache_bytes, len, fewest=0)
+        self.limits = own = limits or WorkLimits()
+        ending = {"grace": own.grace_seconds, "crowded": own.crowded_seconds}
+        self.short = Lane(own.short_workers, own.short_waiting, own, answer, **ending)
+        self.long = Lane(own.long_workers, own.long_waiting, own, answer)
+        self.reports = Lane(own.report_workers, own.report_waiting, own, answer)
+        self.memory: Recent[str, bytes] = Recent(own.cache_bytes, len, fewest=0)
 
     async def start(self, first: tuple[str, Record]) -> None:
         """Start the workers of both lanes and warm them up; one for reports is started with the first report."""

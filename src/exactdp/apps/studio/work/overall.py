@@ -9,18 +9,8 @@ from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
-from exactdp.apps.studio.schema.answers import (
-    AllPairs,
-    OverallDelta,
-    OverallDone,
-    OverallEpsilon,
-    OverallPart,
-    OverallRows,
-    OverallStart,
-    Quantity,
-    TradeOffPoint,
-    WorstPair,
-)
+from exactdp.apps.studio.schema import answers
+from exactdp.apps.studio.schema.answers import OverallRows, Quantity
 from exactdp.apps.studio.work.designs import Record, full_path, read_grids, release_of
 from exactdp.apps.studio.work.pair import beta_rows, curve_epsilons, other_accounts
 from exactdp.brackets import Bounds
@@ -52,14 +42,8 @@ class OverallPlan(TypedDict):
     """The parts of the work, and what is known beforehand."""
 
     parts: list[PlannedPart]
-    known: AllPairs
+    known: answers.AllPairs
     remarks: list[str]
-
-
-class FoundRows(TypedDict):
-    """What one part found."""
-
-    rows: dict[Quantity, OverallRows]
 
 
 def plan(question: Record) -> OverallPlan:
@@ -67,7 +51,11 @@ def plan(question: Record) -> OverallPlan:
     release = release_of(question["design"])
     grids = read_grids(question["epsilons"], question["deltas"], question["alphas"])
     count = len(release.bypassed)
-    known: AllPairs = {"pairs": count * (count + 1) // 2, "rho": str(release.rho), "full_path": full_path(release)}
+    known: answers.AllPairs = {
+        "pairs": count * (count + 1) // 2,
+        "rho": str(release.rho),
+        "full_path": full_path(release),
+    }
     screened = overall_of(release).is_screened
     parts = _parts(release, question, grids, screened)
     return {"parts": parts, "known": known, "remarks": [SCREENED] if screened else []}
@@ -95,7 +83,7 @@ def _chunks(values: Sequence[Fraction]) -> list[list[str]]:
     return [[decimal_text(value) for value in values[i : i + _EPSILONS_IN_A_PART]] for i in starts]
 
 
-def part(question: Record) -> FoundRows:
+def part(question: Record) -> dict[str, dict[Quantity, OverallRows]]:
     """One part of the work."""
     release = release_of(question["design"])
     with warnings.catch_warnings():
@@ -109,7 +97,8 @@ def _rows(release: Release, question: Record) -> dict[Quantity, OverallRows]:
     study, rho = release.account(), release.rho
     quantity = question["quantity"]
     if quantity == "tradeoff":
-        return {"tradeoff": _curve_rows(study, int(at[0]))}
+        curve = study.tradeoff(int(at[0]))
+        return {"tradeoff": list(map(_point, curve.alpha.tolist(), curve.beta.tolist()))}
     if quantity == "beta":
         return {"beta": beta_rows(study, rho, at)}
     if quantity == "worst_pair":
@@ -122,13 +111,11 @@ def _rows(release: Release, question: Record) -> dict[Quantity, OverallRows]:
     return {quantity: _delta_rows(study, rho, at, quantity)}
 
 
-def _curve_rows(study: Study, num: int) -> list[TradeOffPoint]:
-    curve = study.tradeoff(num)
-    points = zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True)
-    return [{"alpha": alpha, "beta": beta} for alpha, beta in points]
+def _point(alpha: float, beta: float) -> answers.TradeOffPoint:
+    return {"alpha": alpha, "beta": beta}
 
 
-def _delta_rows(study: Study, rho: Fraction, at: list[Fraction], quantity: Quantity) -> list[OverallDelta]:
+def _delta_rows(study: Study, rho: Fraction, at: list[Fraction], quantity: Quantity) -> list[answers.OverallDelta]:
     bounds = _largest_delta(study, at, quantity)
     return [
         {
@@ -141,7 +128,7 @@ def _delta_rows(study: Study, rho: Fraction, at: list[Fraction], quantity: Quant
     ]
 
 
-def _worst_pair(release: Release, delta: Fraction, in_balls: bool) -> WorstPair:
+def _worst_pair(release: Release, delta: Fraction, in_balls: bool) -> answers.WorstPair:
     """The worst pair, or the first of those that are not worth telling apart, with their number."""
     suspects = overall_of(release).suspects("epsilon", delta)
     if not in_balls and len(suspects) > _MOST_SUSPECTS:
@@ -160,7 +147,7 @@ def _largest_delta(study: Study, epsilons: list[Fraction], quantity: Quantity) -
     return Bounds(delta.lower_floats(), np.minimum(delta.upper_floats(), 1.0))
 
 
-def _epsilon_row(study: Study, rho: Fraction, delta: Fraction) -> OverallEpsilon:
+def _epsilon_row(study: Study, rho: Fraction, delta: Fraction) -> answers.OverallEpsilon:
     lower, upper = study.epsilon_bounds(delta)
     proxy = study.release.proxy.epsilon_bounds(delta)
     return {
@@ -176,16 +163,16 @@ class Assembly:
     """The events of an overall accounting, from its plan and from what its parts find."""
 
     def __init__(self, planned: Record) -> None:
-        self._known: AllPairs = planned["known"]
+        self._known: answers.AllPairs = planned["known"]
         self.parts: list[PlannedPart] = planned["parts"]
         self._remarks, self._done = list(planned["remarks"]), 0
         self._rows: dict[str, dict[int, list[Any]]] = {}
 
-    def start(self) -> OverallStart:
+    def start(self) -> answers.OverallStart:
         """How much there is to do."""
         return {"event": "start", "steps": len(self.parts), **self._known}
 
-    def add(self, number: int, found: Record) -> Iterator[OverallPart]:
+    def add(self, number: int, found: Record) -> Iterator[answers.OverallPart]:
         """What the part of this number has found."""
         self._done += 1
         self._remarks += found["remarks"]
@@ -193,7 +180,7 @@ class Assembly:
             self._rows.setdefault(quantity, {})[number] = rows
             yield {"event": "part", "done": self._done, "steps": len(self.parts), "quantity": quantity, "rows": rows}
 
-    def done(self, seconds: float) -> OverallDone:
+    def done(self, seconds: float) -> answers.OverallDone:
         """The rows of all quantities put together, in the order of the plan."""
         rows = {name: [row for i in sorted(found) for row in found[i]] for name, found in self._rows.items()}
         curve, tradeoff = rows.get("delta_curve"), rows.get("tradeoff")

@@ -8,25 +8,13 @@ from fractions import Fraction
 from typing import Any
 
 from exactdp.accounting.composition import Composition
-from exactdp.apps.studio.schema.answers import (
-    UNTIMED,
-    BetaAtAlpha,
-    ComparedValue,
-    DeltaCurve,
-    NoiseAtBudget,
-    NoiseOfPath,
-    OtherAccounts,
-    PairAnswer,
-    RiskOfPair,
-    TradeOff,
-)
+from exactdp.apps.studio.schema import answers
 from exactdp.apps.studio.work.designs import UNNUMBERED, Record, chosen_pair, file_stem, read_grids
 from exactdp.census.margins import noise_of
 from exactdp.census.releases import Allocation
-from exactdp.census.tables import decimal_text, finite
+from exactdp.census.tables import decimal_text, finite, plain
 from exactdp.guarantees.comparison import Comparison
 from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_delta, gaussian_epsilon
-from exactdp.guarantees.risk import Risk
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_delta_simple, zcdp_epsilon, zcdp_epsilon_simple
 
 QUICK_NODES = 4_000
@@ -58,7 +46,7 @@ def joined(first: Record, second: Record) -> Record:
     return {**first, **{name: second[name] for name in ("beta", "tradeoff", "noise")}, "remarks": remarks}
 
 
-def pair(question: Record) -> PairAnswer:
+def pair(question: Record) -> answers.PairAnswer:
     """The exact guarantee of one pair of directed paths, beside zCDP and the Gaussian formula; the noise of its queries."""
     release, numbers = chosen_pair(question["design"], question["pair"])
     composition = quick(release.pair(*numbers))
@@ -77,21 +65,8 @@ def pair(question: Record) -> PairAnswer:
         "delta_curve": delta_curve(composition, curve) if curve else None,
         "tradeoff": tradeoff_curve(composition, tradeoff["num"]) if tradeoff else None,
         "noise": paths,
-        "risk": _risk(composition.risk(delta=headline)) if question["risk"] else None,
-        **UNTIMED,
-    }
-
-
-def _risk(found: Risk) -> RiskOfPair:
-    return {
-        "alpha": decimal_text(found.alpha),
-        "prior": decimal_text(found.prior),
-        "delta": decimal_text(found.delta),
-        "advantage": list(found.advantage),
-        "power": list(found.power),
-        "bayes_risk": list(found.bayes_risk),
-        "posterior": list(found.posterior),
-        "odds": finite(found.odds),
+        "risk": finite(plain(composition.risk(delta=headline))) if question["risk"] else None,
+        **answers.UNTIMED,
     }
 
 
@@ -103,7 +78,7 @@ def quick(composition: Composition) -> Composition:
     return composition.within(max_nodes=QUICK_NODES)
 
 
-def _compared(composition: Composition, given: str, at: Fraction) -> ComparedValue:
+def _compared(composition: Composition, given: str, at: Fraction) -> answers.ComparedValue:
     """One value four ways, without the proof of the Gaussian formula's own error, which takes longer than the answer."""
     lower, upper = composition.epsilon_bounds(at) if given == "delta" else composition.delta_bounds(at)
     others = other_accounts(Fraction(composition.rho), given, at)
@@ -112,7 +87,7 @@ def _compared(composition: Composition, given: str, at: Fraction) -> ComparedVal
     return {"lower": lower, "upper": upper, **others, "shortcut_understates": understates, "statement": found.statement}
 
 
-def other_accounts(rho: Fraction, given: str, at: Fraction) -> OtherAccounts:
+def other_accounts(rho: Fraction, given: str, at: Fraction) -> answers.OtherAccounts:
     """What zCDP and the Gaussian formula say about epsilon at a given delta, or about delta at a given epsilon."""
     optimal, simple, gaussian = _OTHERS[given]
     return {
@@ -127,7 +102,9 @@ def gaussian_mu(rho: Fraction) -> float:
     return math.sqrt(2 * rho)
 
 
-def beta_rows(source: Any, rho: Fraction, alphas: Sequence[Fraction], with_zcdp: bool = True) -> list[BetaAtAlpha]:
+def beta_rows(
+    source: Any, rho: Fraction, alphas: Sequence[Fraction], with_zcdp: bool = True
+) -> list[answers.BetaAtAlpha]:
     """beta at each alpha, of a pair or of a study, beside zCDP (where wanted) and the Gaussian formula."""
     bounds = [source.beta_bounds(alpha) for alpha in alphas]
     zcdp = zcdp_beta(rho, list(alphas)).tolist() if with_zcdp and alphas else [None] * len(alphas)
@@ -150,7 +127,7 @@ def power(beta: float) -> float:
     return result if Fraction(result) >= 1 - Fraction(beta) else math.nextafter(result, 2.0)
 
 
-def delta_curve(composition: Composition, asked: Mapping[str, Any]) -> DeltaCurve:
+def delta_curve(composition: Composition, asked: Mapping[str, Any]) -> answers.DeltaCurve:
     """delta on a grid of epsilons, beside zCDP and the Gaussian formula."""
     rho = Fraction(composition.rho)
     epsilons = curve_epsilons(rho, asked)
@@ -175,7 +152,7 @@ def curve_epsilons(rho: Fraction, asked: Mapping[str, Any]) -> list[Fraction]:
     return list(dict.fromkeys(Fraction(round(i * step * 10**places), 10**places) for i in range(asked["num"])))
 
 
-def tradeoff_curve(composition: Composition, num: int) -> TradeOff:
+def tradeoff_curve(composition: Composition, num: int) -> answers.TradeOff:
     """The trade-off curve from below, beside that of the Gaussian formula."""
     curve, alphas = composition.tradeoff(num), alphas_for(num)
     return {
@@ -195,7 +172,7 @@ def alphas_for(num: int) -> list[Fraction]:
     return [Fraction(0), *dict.fromkeys(inner), Fraction(1)]
 
 
-def noise(allocation: Allocation) -> NoiseOfPath:
+def noise(allocation: Allocation) -> answers.NoiseOfPath:
     """The noise of every query along one path."""
     return {
         "path": allocation.number if allocation.number < UNNUMBERED else None,
@@ -212,13 +189,7 @@ def noise(allocation: Allocation) -> NoiseOfPath:
     }
 
 
-def noise_at(rho: Fraction) -> NoiseAtBudget:
+def noise_at(rho: Fraction) -> answers.NoiseAtBudget:
     """The noise of one query with this budget."""
     sigma2, variance, error, margin = noise_of(rho)
-    return {
-        "rho": str(rho),
-        "sigma2": str(sigma2),
-        "variance": variance,
-        "standard_error": error,
-        "margin95": margin,
-    }
+    return {"rho": str(rho), "sigma2": str(sigma2), "variance": variance, "standard_error": error, "margin95": margin}
