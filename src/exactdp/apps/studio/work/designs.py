@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from exactdp.apps.studio.limits import AT_MOST
-from exactdp.apps.studio.schema.answers import UNTIMED, BudgetFiles, CheckedDesign, DesignAnswer
+from exactdp.apps.studio.schema.answers import UNTIMED, AllPairs, BudgetFiles, CheckedDesign, DesignAnswer
 from exactdp.census.budget_csv import budget_csv
 from exactdp.census.budget_design import Draft, checked, single_spaced
 from exactdp.census.budget_files import budget_toml, parse_budget
@@ -139,17 +139,13 @@ def chosen_pair(design: Mapping[str, Any], pair: Sequence[Any] | None) -> tuple[
 def described(release: Release) -> DesignAnswer:
     """A design with what follows from it."""
     _few(release)
-    return {
-        "design": design_of(release),
-        "rho": str(release.rho),
-        "pairs": len(release.bypassed) * (len(release.bypassed) + 1) // 2,
-        "full_path": full_path(release),
-    }
+    return {"design": design_of(release), **all_pairs(release)}
 
 
-def full_path(release: Release) -> int:
-    """The path that bypasses nothing (or the fewest levels), found without its allocations."""
-    return min(release.bypassed, key=lambda n: (len(release.bypassed[n]), n))
+def all_pairs(release: Release) -> AllPairs:
+    """What is known of all pairs without any allocation; the full path bypasses nothing, or the fewest levels."""
+    count, full = len(release.bypassed), min(release.bypassed, key=lambda n: (len(release.bypassed[n]), n))
+    return {"pairs": count * (count + 1) // 2, "rho": str(release.rho), "full_path": full}
 
 
 def _few(release: Release) -> None:

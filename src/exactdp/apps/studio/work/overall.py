@@ -11,7 +11,7 @@ import numpy as np
 
 from exactdp.apps.studio.schema import answers
 from exactdp.apps.studio.schema.answers import OverallRows, Quantity
-from exactdp.apps.studio.work.designs import Record, full_path, read_grids, release_of
+from exactdp.apps.studio.work.designs import Record, all_pairs, read_grids, release_of
 from exactdp.apps.studio.work.pair import beta_rows, curve_epsilons, other_accounts
 from exactdp.brackets import Bounds
 from exactdp.census.grids import Grids
@@ -50,15 +50,9 @@ def plan(question: Record) -> OverallPlan:
     """The stages of the work and their parts, the most wanted first and small ones last, and what is known beforehand."""
     release = release_of(question["design"])
     grids = read_grids(question["epsilons"], question["deltas"], question["alphas"])
-    count = len(release.bypassed)
-    known: answers.AllPairs = {
-        "pairs": count * (count + 1) // 2,
-        "rho": str(release.rho),
-        "full_path": full_path(release),
-    }
     screened = overall_of(release).is_screened
     parts = _parts(release, question, grids, screened)
-    return {"parts": parts, "known": known, "remarks": [SCREENED] if screened else []}
+    return {"parts": parts, "known": all_pairs(release), "remarks": [SCREENED] if screened else []}
 
 
 def _parts(release: Release, question: Record, grids: Grids, screened: bool) -> list[PlannedPart]:
