@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -51,21 +53,14 @@ def _census(
     grids = Grids.read([] if proxy else stated_epsilons(release.rho), delta or DELTAS, [] if proxy else ALPHAS, asked)
     at_level = Grids.read(deltas=[level_delta]).deltas[0]
     folder = output / release.name
-    kept = f"Finished pairs are kept in {folder}; the same command goes on from there."
-    try:
-        with make_runner(shell.read_jobs(jobs), dask, in_small_parts=True) as runner:
-            journal = Journal.open(folder, release, grids)
-            with shell.progress("pairs of paths", len(release.pairs)) as done:
-                study = run_study(release, grids, runner, journal, done, shell.tell, shell.warn)
-            if proxy:
-                _show_proxy(study, as_json)
-                return
-            summary = summarize(study, runner, at_level, lambda text: shell.tell(f"{text} ..."))
-    except KeyboardInterrupt:
-        shell.tell(f"Stopped. {kept}")
-        raise
-    except WorkersError as error:
-        raise WorkersError(f"{error} {kept}") from None
+    with _resumable(folder), make_runner(shell.read_jobs(jobs), dask, in_small_parts=True) as runner:
+        journal = Journal.open(folder, release, grids)
+        with shell.progress("pairs of paths", len(release.pairs)) as done:
+            study = run_study(release, grids, runner, journal, done, shell.tell, shell.warn)
+        if proxy:
+            _show_proxy(study, as_json)
+            return
+        summary = summarize(study, runner, at_level, lambda text: shell.tell(f"{text} ..."))
     files = write_study(study, summary, folder)
     remark = ""
     if figures:
@@ -87,6 +82,19 @@ def _census(
     print(f"{len(files)} files in {folder}: {', '.join(f.name for f in files)}")
     if remark:
         print(remark)
+
+
+@contextmanager
+def _resumable(folder: Path) -> Iterator[None]:
+    """Whoever stops a run, or loses its workers, is told where it goes on."""
+    kept = f"Finished pairs are kept in {folder}; the same command goes on from there."
+    try:
+        yield
+    except KeyboardInterrupt:
+        shell.tell(f"Stopped. {kept}")
+        raise
+    except WorkersError as error:
+        raise WorkersError(f"{error} {kept}") from None
 
 
 def _show(study: Study, summary: Summary) -> None:
