@@ -13,7 +13,7 @@ from exactdp.census.savings import Saving, level_pair, level_saving, overall_sav
 from exactdp.census.study import Study
 from exactdp.census.workers import Runner
 from exactdp.census.worst_pair import Contest
-from exactdp.guarantees.gaussian_estimates import gaussian_epsilon
+from exactdp.guarantees.comparison import other_accounts
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.numbers import rational
 
@@ -81,13 +81,12 @@ def summarize(
             EpsilonRow(
                 delta,
                 overall[i],
-                zcdp_epsilon_simple(release.rho, delta),
-                zcdp_epsilon(release.rho, delta),
-                gaussian_epsilon(release.proxy.mu, delta),
-                worst,
-                tied,
-                proxy.epsilon[i],
-                *savings[delta],
+                worst_pair=worst,
+                tied=tied,
+                proxy=proxy.epsilon[i],
+                saved_simple=savings[delta][0],
+                saved_optimal=savings[delta][1],
+                **other_accounts(release.rho, "delta", delta),
             )
         )
     told("trade-off curve")

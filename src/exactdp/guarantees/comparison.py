@@ -8,13 +8,14 @@ reports less epsilon or less delta than the certified lower bound, it understate
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from exactdp.guarantees.gaussian_estimates import gaussian_delta, gaussian_epsilon
+from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_delta, gaussian_epsilon, gaussian_mu
 from exactdp.guarantees.near_gaussian import has_gaussians_only
-from exactdp.guarantees.zcdp import zcdp_delta, zcdp_delta_simple, zcdp_epsilon, zcdp_epsilon_simple
+from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_delta_simple, zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.notebooks import repr_html
 from exactdp.numbers import shown
 from exactdp.steady import steady
@@ -90,25 +91,29 @@ class Comparison:
         )
 
 
-_OTHERS = {
-    "delta": (gaussian_epsilon, zcdp_epsilon_simple, zcdp_epsilon, math.inf),
-    "epsilon": (gaussian_delta, zcdp_delta_simple, zcdp_delta, 1.0),
+_OTHERS: dict[str, dict[str, Callable[[Any, Any], Any]]] = {
+    "delta": {"zcdp_optimal": zcdp_epsilon, "zcdp_simple": zcdp_epsilon_simple, "gaussian": gaussian_epsilon},
+    "epsilon": {"zcdp_optimal": zcdp_delta, "zcdp_simple": zcdp_delta_simple, "gaussian": gaussian_delta},
+    "alpha": {"zcdp_optimal": zcdp_beta, "gaussian": gaussian_beta},
 }
-"""By what is given: the shortcut, zCDP simple and optimal, and what they say where there is no rho."""
+
+
+def other_accounts(rho: Fraction | float, given: str, at: Any) -> dict[str, Any]:
+    """What zCDP and the Gaussian shortcut say at this rho: epsilon at a delta, delta at an epsilon or beta at an alpha (scalar or
+    array), by name: `zcdp_optimal`, `zcdp_simple` (not for beta) and `gaussian`."""
+    return {name: f(gaussian_mu(rho) if name == "gaussian" else rho, at) for name, f in _OTHERS[given].items()}
 
 
 def compare_at(composition: Composition, given: str, value: Fraction) -> Comparison:
     """epsilon at one delta, or delta at one epsilon."""
     rho = composition.rho
     bounds = composition.epsilon_bounds(value) if given == "delta" else composition.delta_bounds(value)
-    shortcut, simple, optimal, unknown = _OTHERS[given]
-    others = (unknown, unknown, unknown)
-    if rho != math.inf:
-        others = (shortcut(composition.mu, value), simple(Fraction(rho), value), optimal(Fraction(rho), value))
-    own = value if given == "epsilon" else float(others[0])
-    gap = _gap(composition, own)
-    gaussian, plain, best = map(float, others)
-    return Comparison(given, value, (float(bounds.lower), float(bounds.upper)), gaussian, plain, best, gap)
+    if rho == math.inf:
+        others = dict.fromkeys(_OTHERS[given], math.inf if given == "delta" else 1.0)
+    else:
+        others = {name: float(found) for name, found in other_accounts(rho, given, value).items()}
+    gap = _gap(composition, value if given == "epsilon" else others["gaussian"])
+    return Comparison(given, value, (float(bounds.lower), float(bounds.upper)), **others, gap=gap)
 
 
 def _gap(composition: Composition, epsilon: Fraction | float) -> Gap | None:

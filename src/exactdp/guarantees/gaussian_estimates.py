@@ -16,6 +16,11 @@ from exactdp.numbers import Number, log_rational, read_alpha, read_epsilon, zero
 from exactdp.steady import steady
 
 
+def gaussian_mu(rho: Fraction | float) -> float:
+    """mu of the continuous Gaussian with this rho: sqrt(2 rho)."""
+    return math.sqrt(2 * rho)
+
+
 @steady
 def gaussian_delta(mu: Number, epsilon: Any) -> Any:
     """delta of the continuous Gaussian mechanism of sensitivity / sigma = mu. Estimate: accurate to about 1e-12, not certified.

@@ -98,13 +98,13 @@ def risk_of(curve: Curve, alpha: Fraction, prior: Fraction, delta: Fraction) -> 
         delta,
         advantage,
         power,
-        _bayes_risk(curve, prior),
+        bayes_risk(curve.delta_bounds, prior),
         (_posterior(power[0], alpha, prior, _down), _posterior(power[1], alpha, prior, _up)),
         (min(_down(odds[0]), sys.float_info.max), _up(odds[1])),
     )
 
 
-def _bayes_risk(curve: Curve, prior: Fraction) -> Interval:
+def bayes_risk(delta_bounds: Callable[[Fraction], Any], prior: Fraction) -> Interval:
     """min over alpha of (1 - p) alpha + p beta(alpha) = p (1 - delta(log((1 - p)/p))); 1 - delta rises with epsilon.
 
     The curve is symmetric, so p and 1 - p give the same; the smaller one loses no digits.
@@ -112,7 +112,7 @@ def _bayes_risk(curve: Curve, prior: Fraction) -> Interval:
     prior = min(prior, 1 - prior)
     odds = log_rational((1 - prior) / prior)
     slack = LINE_SLACK * (1 + abs(odds))
-    low, high = (_interval(curve.delta_bounds(Fraction(odds + sign * slack))) for sign in (-1, 1))
+    low, high = (_interval(delta_bounds(Fraction(odds + sign * slack))) for sign in (-1, 1))
     p = float(prior)
     return _down(p * (1 - low[1])), min(_up(p * (1 - high[0])), p)
 

@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from itertools import count, pairwise
 from typing import TYPE_CHECKING
 
@@ -95,7 +96,6 @@ class Chords:
     """How many epsilons may be asked for."""
     known: dict[Fraction, tuple[float, float]] = field(default_factory=dict)
     """log delta from above and log(1 - delta) from below, so that nothing underflows or rounds to 1."""
-    _single: dict[Fraction, float] = field(default_factory=dict)
 
     def ask(self, epsilons: Iterable[Fraction]) -> None:
         """Look at those that are not known."""
@@ -107,9 +107,7 @@ class Chords:
 
     def mu_at(self, epsilon: Fraction) -> float:
         """The mu that one point needs; estimate."""
-        if epsilon not in self._single:
-            self._single[epsilon] = _mu_at(float(epsilon), *self.known[epsilon])
-        return self._single[epsilon]
+        return _mu_at(float(epsilon), *self.known[epsilon])
 
     def needs(self, intervals: list[Interval], goal: float) -> tuple[Floats, Floats]:
         """The least mu whose delta_mu is above each chord, and z = Phi^-1(1 - alpha), -alpha its slope.
@@ -181,8 +179,7 @@ def tightest_mu(composition: Composition) -> GaussianDP:
             "A composition whose loss can be infinite satisfies mu-GDP for no mu. Use delta_bounds instead."
         )
     if all(isinstance(m, Gaussian) for m in composition.mechanisms):  # exactly sqrt(2 rho)
-        mu = math.sqrt(2 * rho)
-        return GaussianDP(mu * (1 - 2.0**-50), mu * (1 + 2.0**-50), 0.0)
+        return GaussianDP(composition.mu * (1 - 2.0**-50), composition.mu * (1 + 2.0**-50), 0.0)
     if rho == 0:
         return GaussianDP(0.0, math.ulp(0.0), 0.0)
     found = _MuSearch(composition).bounds()
@@ -216,7 +213,7 @@ class _MuSearch:
         """The two bounds."""
         first = self._end
         if first is None and self._rho is not None:
-            first = self._rho + 2 * Fraction(math.sqrt(2 * self._rho))
+            first = self._rho + 2 * Fraction(self._composition.mu)
         assert first is not None  # a mechanism without rho has a greatest loss, or an infinite one
         self._look_at([first * i / _COARSE for i in range(_COARSE)])
         for exponent in range(14):
@@ -237,14 +234,14 @@ class _MuSearch:
         """The mu that is to be proved: a little above one that is violated, and where losses are unbounded above sqrt(2 rho)."""
         base = self._best[0]
         if self._end is None and self._rho is not None:
-            base = max(base, math.sqrt(2 * self._rho))
+            base = max(base, self._composition.mu)
         return Fraction(base) * (1 + relative)
 
     def _last(self, mu: Fraction) -> Fraction | None:
         """From where on delta_mu is proved to be above; None if that is too far away."""
         if self._end is not None or self._rho is None:
             return self._end
-        away = Fraction(math.sqrt(2 * self._rho)) / 4
+        away = Fraction(self._composition.mu) / 4
         while away < _FARTHEST * (1 + self._rho):
             last = self._rho + away
             if self._covered(mu, last, None) or tail_holds(self._rho, mu, last):
@@ -363,6 +360,7 @@ def _parallel(mu: float, z: float, low: Fraction, high: Fraction) -> Fraction:
     return min(max(Fraction(at), low), high) if math.isfinite(at) else high
 
 
+@lru_cache(maxsize=4096)
 def _mu_at(epsilon: float, log_delta: float, log_rest: float) -> float:
     """mu with delta_mu(epsilon) = delta(epsilon), by bisection on logarithms; 0 where delta is too near 1 to tell. Heuristic:
     proved afterwards."""

@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from exactdp.balls import ball, precision, upper_double
-from exactdp.doubles import FEW_SLACK, POWER_SLACK
 from exactdp.guarantees.epsilon_delta import fdp_beta
 from exactdp.guarantees.gaussian_dp import gdp_beta, gdp_delta
 from exactdp.guarantees.renyi import rdp_delta, rdp_epsilon
+from exactdp.guarantees.risk import bayes_risk
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta
-from exactdp.numbers import Number, log_rational, rational, read_delta, read_share
+from exactdp.numbers import Number, rational, read_delta, read_share
 from exactdp.steady import steady
-
-_DIFFERENCE = 1e-16  # 1 - delta is rounded by half a unit of 1 at most
 
 
 @steady
@@ -34,10 +32,7 @@ def get_advantage_from_gdp(mu: Number) -> float:
 @steady
 def get_bayes_risk_from_gdp(mu: Number, prior: Number) -> float:
     """The least error of an attacker with this prior under mu-GDP: p (1 - delta(log((1 - p)/p)))."""
-    p = read_share(prior, "prior")
-    odds = log_rational((1 - p) / p)
-    most = gdp_delta(mu, odds - POWER_SLACK * (1 + abs(odds)))
-    return max(float(p) * (1 - most) * (1 - FEW_SLACK) - _DIFFERENCE, 0.0)
+    return bayes_risk(lambda epsilon: (0, gdp_delta(mu, epsilon)), read_share(prior, "prior"))[0]
 
 
 @steady

@@ -18,8 +18,7 @@ from exactdp.census.workers import make_runner
 from exactdp.census.worst_pair import Contest
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target, write_text
-from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_delta, gaussian_epsilon
-from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_epsilon
+from exactdp.guarantees.comparison import other_accounts
 from exactdp.numbers import positive, whole
 
 Numbers = list[str] | None
@@ -52,7 +51,7 @@ def _account(
         for value in values:
             ask = getattr(source, f"{quantity}_bounds")
             bounds = ask(value) if digits is None else ask(value, digits=whole(digits, "--digits", 5, 1000))
-            rows.append(_row(source, quantity, argument, value, bounds, pair))
+            rows.append(_row(source, argument, value, bounds, pair))
             done(1)
     if as_json:
         head = {"release": release.name, "title": release.title, "rho": str(release.rho), "quantity": quantity}
@@ -63,18 +62,16 @@ def _account(
     shell.show_table(title, columns, [[str(x) for x in row.values()] for row in rows])
 
 
-def _row(source: Any, quantity: str, argument: str, value: str, bounds: Bounds, pair: str | None) -> dict[str, object]:
+def _row(source: Any, argument: str, value: str, bounds: Bounds, pair: str | None) -> dict[str, object]:
     rho = source.release.rho if isinstance(source, Study) else source.rho
-    mu = float(2 * rho) ** 0.5
-    zcdp = {"epsilon": zcdp_epsilon, "delta": zcdp_delta, "beta": zcdp_beta}[quantity](rho, value)
-    gaussian = {"epsilon": gaussian_epsilon, "delta": gaussian_delta, "beta": gaussian_beta}[quantity](mu, value)
+    others = other_accounts(rho, argument, value)
     return {
         argument: value,
         "lower": bounds.lower,
         "upper": bounds.upper,
         "worst_pair": _worst(source, argument, value) if isinstance(source, Study) else f"({pair})",
-        "zcdp": zcdp,
-        "gaussian": gaussian,
+        "zcdp": others["zcdp_optimal"],
+        "gaussian": others["gaussian"],
     }
 
 

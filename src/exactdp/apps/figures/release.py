@@ -24,8 +24,8 @@ from exactdp.census.releases import Release
 from exactdp.census.study import Study
 from exactdp.census.tables import CURVE_POINTS
 from exactdp.doubles import Floats
-from exactdp.guarantees.gaussian_estimates import gaussian_epsilon
-from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon, zcdp_epsilon_simple
+from exactdp.guarantees.comparison import other_accounts
+from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon_simple
 from exactdp.steady import steady
 
 if TYPE_CHECKING:
@@ -217,12 +217,11 @@ def _delta_axis(axes: Axes, ticks: Sequence[float] = (1e-20, 1e-15, 1e-10, 1e-5,
 
 def _draw_epsilons(axes: Axes, rho: Fraction, deltas: list[float], exact: Floats) -> None:
     """epsilon against delta: exact, both conversions of zCDP, and the continuous Gaussian with the same rho."""
-    simple, best = zcdp_epsilon_simple(rho, deltas), zcdp_epsilon(rho, deltas)
-    gaussian = gaussian_epsilon(math.sqrt(2 * rho), deltas)
-    axes.plot(deltas, simple, color=SIMPLE, lw=1.4, label=r"zCDP, $\rho + 2\sqrt{\rho\,\log(1/\delta)}$")
-    axes.plot(deltas, best, color=ZCDP, lw=1.4, label="zCDP, optimal conversion")
+    others = other_accounts(rho, "delta", deltas)
+    axes.plot(deltas, others["zcdp_simple"], color=SIMPLE, lw=1.4, label=r"zCDP, $\rho + 2\sqrt{\rho\,\log(1/\delta)}$")
+    axes.plot(deltas, others["zcdp_optimal"], color=ZCDP, lw=1.4, label="zCDP, optimal conversion")
     axes.plot(deltas, exact, color=EXACT, lw=1.8, label="Exact")
-    axes.plot(deltas, gaussian, color=INK, lw=0.8, ls=(0, (4, 4)), label="Continuous Gaussian formula")
+    axes.plot(deltas, others["gaussian"], color=INK, lw=0.8, ls=(0, (4, 4)), label="Continuous Gaussian formula")
     _delta_axis(axes)
     axes.legend(loc="lower left", **LEGEND)
 

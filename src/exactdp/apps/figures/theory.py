@@ -175,7 +175,7 @@ def _draw_smoothed(above: Axes, below: Axes, composition: Composition) -> None:
         left, right = (Fraction(composition.epsilon(lost + (1 - lost) * Fraction(d))) for d in ("0.9999", "0.00001"))
         centre, half = (left + right) / 2, max((right - left) / 2, Fraction(1, 100))
     else:
-        centre, half = Fraction(rho), Fraction(math.sqrt(2 * rho) * _REACH)
+        centre, half = Fraction(rho), Fraction(composition.mu * _REACH)
     half = half.limit_denominator(10**4)
     width = half / (_BINS // 4)
     losses = [centre + half * k / (_BINS // 2) for k in range(-(_BINS // 2), _BINS // 2 + 1)]
@@ -190,8 +190,7 @@ def _draw_smoothed(above: Axes, below: Axes, composition: Composition) -> None:
         below.set_yscale("log")
         below.set_title("no continuous Gaussian has its moments; the density again", fontsize=8, color=INK)
     else:
-        mu = math.sqrt(2 * rho)
-        plain = smoothed_density(lambda e: (gaussian_delta(mu, e),) * 2, losses, width)
+        plain = smoothed_density(lambda e: (gaussian_delta(composition.mu, e),) * 2, losses, width)
         expected = (plain[0] + plain[1]) / 2
         above.plot(where, expected, color=ZCDP, lw=1.2, label="Continuous Gaussian")
         below.axhline(0.0, color=ZCDP, lw=1.2)
