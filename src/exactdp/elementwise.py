@@ -13,7 +13,15 @@ from exactdp.brackets import Bounds
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import shown, whole
 
+DIGITS = 5, 1000
+"""The fewest and the most decimal digits that can be asked for."""
+
 _Floats = tuple[list[float], list[float]]
+
+
+def read_digits(value: object, name: str = "digits") -> int:
+    """How many decimal digits a user asks for, within those limits."""
+    return whole(value, name, *DIGITS)
 
 
 def each(value: Any, function: Callable[[Any], tuple[float, float]], read: Callable[[object], Any]) -> Bounds:
@@ -54,8 +62,7 @@ def each_decimal(
     value: Any, function: Callable[[Any, int], tuple[Decimal, Decimal]], read: Callable[[object], Any], digits: object
 ) -> Bounds:
     """The same with decimals; arrays have dtype object."""
-    count = whole(digits, "digits", 5, 1000)
-    array = _array(value)
+    count, array = read_digits(digits), _array(value)
     pairs = [function(read(v), count) for v in array.ravel()]
     if array.ndim == 0:
         return Bounds(*pairs[0])

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.zcdp import zcdp_epsilon_simple
-from exactdp.numbers import Number, read_alpha, read_delta, read_epsilon, shown, whole
+from exactdp.numbers import Number, read_alpha, read_delta, read_epsilon, shown
 
 DELTAS = tuple(f"1e-{k}" for k in range(5, 16))
 ALPHAS = ("0.001", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5")
@@ -47,7 +48,7 @@ class Grids:
             tuple(_finite(e) for e in _listed(epsilons, "epsilons")),
             tuple(_inside(read_delta(d), d, "delta") for d in _listed(deltas, "deltas")),
             tuple(_inside(read_alpha(a), a, "alpha") for a in _listed(alphas, "alphas")),
-            None if digits is None else whole(digits, "digits", 5, 1000),
+            None if digits is None else read_digits(digits),
         )
 
     @classmethod

@@ -16,10 +16,11 @@ from exactdp.census.sweeps import SweepRow, SweptDesign, sweep
 from exactdp.census.tables import as_csv, plain
 from exactdp.census.workers import make_runner
 from exactdp.census.worst_pair import Contest
+from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target, write_text
 from exactdp.guarantees.comparison import other_accounts
-from exactdp.numbers import positive, whole
+from exactdp.numbers import positive
 
 Numbers = list[str] | None
 DeltasOption = Annotated[Numbers, shell.number("--delta", help="Ask for epsilon; repeatable.")]
@@ -34,9 +35,7 @@ def _account(
     epsilon: EpsilonsOption = None,
     alpha: AlphasOption = None,
     pair: shell.PairOption = None,
-    digits: Annotated[
-        str | None, typer.Option("--digits", metavar="N", help="With --pair: digits to promise, in balls.")
-    ] = None,
+    digits: Annotated[str | None, shell.digits(help="With --pair: digits to promise, in balls.")] = None,
     as_json: shell.JsonOption = False,
 ) -> None:
     """The guarantee of a design over all pairs of directed paths, beside zCDP and the Gaussian formula."""
@@ -50,7 +49,7 @@ def _account(
     with shell.progress(argument, len(values)) as done:
         for value in values:
             ask = getattr(source, f"{quantity}_bounds")
-            bounds = ask(value) if digits is None else ask(value, digits=whole(digits, "--digits", 5, 1000))
+            bounds = ask(value) if digits is None else ask(value, digits=read_digits(digits, "--digits"))
             rows.append(_row(source, argument, value, bounds, pair))
             done(1)
     if as_json:

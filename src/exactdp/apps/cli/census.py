@@ -18,9 +18,9 @@ from exactdp.census.study import Study, run_study
 from exactdp.census.summary import EpsilonRow, Summary, summarize
 from exactdp.census.tables import decimal_text, plain, write_study
 from exactdp.census.workers import make_runner
+from exactdp.elementwise import read_digits
 from exactdp.errors import MissingExtraError, WorkersError
 from exactdp.files import write_text
-from exactdp.numbers import whole
 
 
 @shell.app.command("census")
@@ -35,7 +35,7 @@ def _census(
     jobs: shell.JobsOption = "1",
     dask: shell.DaskOption = None,
     certified: Annotated[bool, typer.Option("--certified", help="Every pair in balls instead of float64.")] = False,
-    digits: Annotated[str, typer.Option("--digits", metavar="N", help="With --certified: digits to promise.")] = "20",
+    digits: Annotated[str, shell.digits(help="With --certified: digits to promise.")] = "20",
     proxy: Annotated[
         bool, typer.Option("--proxy", help="Only compare the full path with itself with the overall guarantee.")
     ] = False,
@@ -49,7 +49,7 @@ def _census(
     from exactdp.apps.report import build
 
     release = shell.read_design(name)
-    asked = whole(digits, "--digits", 5, 1000) if certified else None
+    asked = read_digits(digits, "--digits") if certified else None
     grids = Grids.read([] if proxy else stated_epsilons(release.rho), delta or DELTAS, [] if proxy else ALPHAS, asked)
     at_level = Grids.read(deltas=[level_delta]).deltas[0]
     folder = output / release.name

@@ -17,6 +17,7 @@ from exactdp.accounting.certificates.certificate import certify
 from exactdp.accounting.certificates.verify import Verification, verify
 from exactdp.accounting.composition import Composition
 from exactdp.apps.cli import shell
+from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -24,7 +25,6 @@ from exactdp.numbers import one_line, whole
 
 _MECHANISM = re.compile(r"(?P<sigma2>[^:*]+)(:(?P<sensitivity>[^:*]+))?(\*(?P<count>[^:*]+))?")
 
-DigitsOption = Annotated[str, typer.Option("--digits", metavar="N", help="Digits to promise, 5 to 1000.")]
 CertificateArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A certificate made by exactdp certify.")]
 
 
@@ -36,13 +36,13 @@ def _certify(
     epsilon: shell.EpsilonOption = None,
     delta: shell.DeltaOption = None,
     alpha: shell.AlphaOption = None,
-    digits: DigitsOption = "30",
+    digits: Annotated[str, shell.digits(help=f"Digits to promise, {shell.DIGITS_RANGE}.")] = "30",
     output: shell.OutputOption = None,
     as_json: shell.JsonOption = False,
 ) -> None:
     """Write a certificate of delta, epsilon or beta: composition, enclosure, plan, errors, versions, hash."""
     composition = read_composition(mechanism or [], release, pair)
-    promised = whole(digits, "digits", 5)
+    promised = read_digits(digits)
     if output is not None:
         check_target(output)
     certificate = certify(composition, epsilon=epsilon, delta=delta, alpha=alpha, digits=promised)

@@ -18,6 +18,7 @@ from exactdp.apps.release.counts import read_counts
 from exactdp.apps.release.noisy_table import NoisyTable, chosen_allocation, plan_release
 from exactdp.apps.release.publication import Publication, check_outputs
 from exactdp.census.releases import Release
+from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target
 from exactdp.interop.opendp import opendp_version
@@ -35,7 +36,7 @@ def _release(
         str | None, typer.Option("--allocation", metavar="K", help="An allocation; the full path unless told.")
     ] = None,
     delta: Annotated[str, shell.number("--delta", help="State epsilon at this delta.")] = "1e-10",
-    digits: Annotated[str, typer.Option("--digits", metavar="N", help="Digits of the certificate, 5 to 1000.")] = "30",
+    digits: Annotated[str, shell.digits(help=f"Digits of the certificate, {shell.DIGITS_RANGE}.")] = "30",
     shared: Annotated[
         bool, typer.Option("--shared", help="Let others read the files as the umask permits; else only you can.")
     ] = False,
@@ -47,7 +48,7 @@ def _release(
     number = None if allocation is None else whole(allocation, "--allocation", 1)
     check_outputs(output, counts, budget)
     table = read_counts(counts, chosen_allocation(design, number))
-    plan = plan_release(design, table, number, delta, whole(digits, "--digits", 5, 1000))
+    plan = plan_release(design, table, number, delta, read_digits(digits, "--digits"))
     publication = Publication(output, counts, budget, shared=shared)
     try:
         with publication:

@@ -12,9 +12,9 @@ from exactdp.census.grids import Grids
 from exactdp.census.study import run_study
 from exactdp.census.summary import summarize
 from exactdp.census.workers import make_runner
+from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target, write_text
-from exactdp.numbers import whole
 
 SUFFIXES = (".html", ".htm")
 
@@ -24,7 +24,7 @@ def _report(
     budget: shell.OptionalBudgetArgument = "dhc-persons-us",
     output: Annotated[Path, shell.output(metavar="FILE", help="The HTML file to write.")] = Path("report.html"),
     delta: Annotated[str, shell.number("--delta", help="The delta of the headline.")] = "1e-10",
-    digits: Annotated[str, typer.Option("--digits", metavar="N", help="Digits of the certificates, 5 to 1000.")] = "10",
+    digits: Annotated[str, shell.digits(help=f"Digits of the certificates, {shell.DIGITS_RANGE}.")] = "10",
     date: Annotated[
         str | None, typer.Option("--date", metavar="TEXT", help="A date for the masthead; none is shown otherwise.")
     ] = None,
@@ -40,7 +40,7 @@ def _report(
     if figures:
         need_matplotlib()
     release = shell.read_design(budget)
-    promised = whole(digits, "--digits", 5, 1000)
+    promised = read_digits(digits, "--digits")
     grids, asked = Grids.of_report(delta)
     with make_runner(shell.read_jobs(jobs), dask) as runner:
         with shell.progress("pairs of paths", len(release.pairs)) as done:

@@ -33,6 +33,7 @@ from exactdp.apps.cli.streams import INTERRUPTED, OutputLostError
 from exactdp.census.budget_files import read_budget
 from exactdp.census.releases import Release
 from exactdp.census.tables import finite
+from exactdp.elementwise import DIGITS
 from exactdp.errors import ExactDPError, InvalidInputError
 from exactdp.numbers import one_line, whole
 
@@ -118,6 +119,8 @@ def _refuse(sentence: str) -> int:
 app = typer.Typer(cls=_Commands, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 number = functools.partial(typer.Option, metavar="NUMBER")
+digits = functools.partial(typer.Option, "--digits", metavar="N")
+DIGITS_RANGE = f"{DIGITS[0]} to {DIGITS[1]}"
 ReleaseOption = Annotated[str | None, typer.Option("--release", metavar="NAME", help="A release of the 2020 Census.")]
 PairOption = Annotated[
     str | None, typer.Option("--pair", metavar="K,L", help="Two allocations of the release, such as 13,13.")
