@@ -17,7 +17,7 @@ import oracle
 from exactdp import census
 from exactdp.census import overall
 from exactdp.census.study import Study
-from exactdp.census.worst_pair import Contest
+from exactdp.census.worst_pair import Candidates
 from small_release import COARSE, SMALL
 
 DHC = census.release("dhc-persons-us")
@@ -178,10 +178,10 @@ def test_grids_are_any_iterables() -> None:
 
 def test_equal_pairs_tie_and_the_first_wins() -> None:
     twins = census.Release("twins", "", "", SMALL.table, {4: (), 9: ()})
-    contest = Contest.of(twins, epsilon=1)
-    assert len(contest.bounds) == 3
-    assert contest.compositions == 1
-    assert contest.winner() == (4, 4)
+    candidates = Candidates.of(twins, epsilon=1)
+    assert len(candidates.bounds) == 3
+    assert candidates.compositions == 1
+    assert candidates.worst() == (4, 4)
 
 
 def test_in_balls() -> None:

@@ -20,7 +20,7 @@ from exactdp.census.overall import Overall
 from exactdp.census.pair_results import Interval, PairResult, overall_of, run, sound
 from exactdp.census.releases import Release
 from exactdp.census.workers import Runner, make_runner
-from exactdp.census.worst_pair import Contest
+from exactdp.census.worst_pair import Candidates
 from exactdp.elementwise import each
 from exactdp.errors import InvalidInputError
 from exactdp.notebooks import repr_html
@@ -178,4 +178,4 @@ class Study:
         Where float64 cannot tell, balls of up to 80 digits do (which takes a while where hundreds of pairs agree to 12
         digits); of pairs that are equal even then the first is returned.
         """
-        return Contest.of(self.release, delta=delta, epsilon=epsilon, alpha=alpha).winner()
+        return Candidates.of(self.release, delta=delta, epsilon=epsilon, alpha=alpha).worst()

@@ -12,7 +12,7 @@ from exactdp.census.releases import Release
 from exactdp.census.savings import Saving, level_pair, level_saving, overall_saving
 from exactdp.census.study import Study
 from exactdp.census.workers import Runner
-from exactdp.census.worst_pair import Contest
+from exactdp.census.worst_pair import Candidates
 from exactdp.guarantees.comparison import other_accounts
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.numbers import rational
@@ -76,7 +76,7 @@ def summarize(
     overall, proxy = study.largest("epsilon"), study.result((release.full_path, release.full_path))
     rows = []
     for i, delta in enumerate(grids.deltas):
-        worst, tied = Contest.among(release, grids, study.results, "epsilon", i).settled()
+        worst, tied = Candidates.among(release, grids, study.results, "epsilon", i).settled()
         rows.append(
             EpsilonRow(
                 delta,

@@ -1,4 +1,4 @@
-"""The contest for the worst pair: who is left where float64 cannot tell, and balls where that is worth while."""
+"""The worst pair: the candidates that float64 cannot tell apart, and balls where that is worth while."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _TELL_APART = 32  # different compositions that a summary tells apart by balls; 
 
 
 @dataclass(frozen=True)
-class Contest:
-    """Which pair is worst for one question: those that float64 cannot tell apart, with their bounds (larger is worse)."""
+class Candidates:
+    """The pairs that may be the worst for one question: float64 cannot tell them apart. With bounds (larger is worse)."""
 
     release: Release
     quantity: str
@@ -34,7 +34,7 @@ class Contest:
         delta: Number | None = None,
         epsilon: Number | None = None,
         alpha: Number | None = None,
-    ) -> Contest:
+    ) -> Candidates:
         """The pairs whose certified bounds in float64 reach the worst of the lower ends."""
         given = sum(x is not None for x in (epsilon, delta, alpha))
         if given != 1:
@@ -47,10 +47,12 @@ class Contest:
         return cls.among(release, grids, asked, quantity, 0)
 
     @classmethod
-    def among(cls, release: Release, grids: Grids, results: Iterable[PairResult], quantity: str, place: int) -> Contest:
+    def among(
+        cls, release: Release, grids: Grids, results: Iterable[PairResult], quantity: str, place: int
+    ) -> Candidates:
         """The same from results that are there already: one quantity at one place of its grid."""
         bounds = {r.pair: _larger_is_worse(quantity, getattr(r, quantity)[place]) for r in results}
-        return cls(release, quantity, grids.by_quantity[quantity][place], _still_in(bounds))
+        return cls(release, quantity, grids.by_quantity[quantity][place], _undecided(bounds))
 
     @property
     def compositions(self) -> int:
@@ -61,12 +63,12 @@ class Contest:
         """The worst pair and 1; or, where more compositions tie than are worth telling apart, one pair and their number."""
         if self.compositions <= (_TELL_APART if in_balls else 1):
             try:
-                return self.winner(), 1
+                return self.worst(), 1
             except (AccuracyError, LatticeTooFineError):  # no balls for this lattice
                 pass
         return min(self.bounds), len(self.bounds)
 
-    def winner(self) -> tuple[int, int]:
+    def worst(self) -> tuple[int, int]:
         """The worst pair, by balls where need be; of equal ones the first."""
         bounds = self.bounds
         for digits in _TIE_DIGITS:
@@ -79,7 +81,7 @@ class Contest:
                 )
                 for composition in dict.fromkeys(compositions.values())  # equal ones once
             }
-            bounds = _still_in({pair: asked[composition] for pair, composition in compositions.items()})
+            bounds = _undecided({pair: asked[composition] for pair, composition in compositions.items()})
         return min(bounds)
 
 
@@ -87,6 +89,9 @@ def _larger_is_worse(quantity: str, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
     return (-bounds[1], -bounds[0]) if quantity == "beta" else (bounds[0], bounds[1])
 
 
-def _still_in(bounds: dict[tuple[int, int], tuple[Any, Any]]) -> dict[tuple[int, int], tuple[Any, Any]]:
+def _undecided(bounds: dict[tuple[int, int], tuple[Any, Any]]) -> dict[tuple[int, int], tuple[Any, Any]]:
     best = max(low for low, _ in bounds.values())
     return {pair: ends for pair, ends in bounds.items() if ends[1] >= best}
+
+
+Contest = Candidates  # its name in the studio

@@ -15,7 +15,7 @@ from exactdp.census.study import Study
 from exactdp.census.sweeps import SweepRow, SweptDesign, sweep
 from exactdp.census.tables import as_csv, plain
 from exactdp.census.workers import make_runner
-from exactdp.census.worst_pair import Contest
+from exactdp.census.worst_pair import Candidates
 from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target, write_text
@@ -77,10 +77,10 @@ def _row(source: Any, argument: str, value: str, bounds: Bounds, pair: str | Non
 def _worst(study: Study, argument: str, value: str) -> str:
     """The worst pair, or how many cannot be told apart in float64."""
     try:
-        contest = Contest.of(study.release, **{argument: value})
+        candidates = Candidates.of(study.release, **{argument: value})
     except InvalidInputError:  # an end of the range, at which all pairs agree
         return "all"
-    pair, tied = contest.settled()
+    pair, tied = candidates.settled()
     return str(pair) if tied == 1 else f"{tied} tied"
 
 
