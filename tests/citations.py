@@ -8,7 +8,8 @@
     `Overall.epsilon`             a member of a class
     `test_aliasing_identity`, `test_mixture_*`      a test, or several
     `theta_left_out`, `EpsilonSearch`, `explain()`  a name with an underscore, with capitals like a class, or called: defined
-                                  somewhere in the package, its tests or benchmarks; `_simple` may be the ending of one
+                                  somewhere in the package, its tests or benchmarks; `_simple` may be the ending of one;
+                                  or a name of another library (`ZCDpEvent`) that interop/ uses
 
 Everything else in backticks is code to read, not a citation: plain words (`delta`), expressions, commands, and what begins with
 a name that the page's own python blocks define (`full.tradeoff()`) or with a library (`math.pi`). Blocks of code are not read.
@@ -57,6 +58,8 @@ class Index:
                 own = set().union(*map(_defined, ast.walk(node)))
                 self.members[node.name] |= own | {f"<{b.id}" for b in node.bases if isinstance(b, ast.Name)}
         self.everything |= names | {path.stem}
+        if path.parent == PACKAGE / "interop":
+            self.everything |= set().union(*map(_used, ast.walk(ast.parse(path.read_text()))))
 
     def has_member(self, owner: str, name: str) -> bool:
         """Whether the class or one that it is derived from has the member."""
@@ -94,6 +97,18 @@ def _defined(node: ast.AST) -> set[str]:
             return {name}
         case ast.ImportFrom(names=aliases) | ast.Import(names=aliases):
             return {alias.asname or alias.name for alias in aliases}
+    return set()
+
+
+def _used(node: ast.AST) -> set[str]:
+    """The names of other libraries that this piece of code uses: imports, attributes, classes that not every version has."""
+    match node:
+        case ast.ImportFrom(names=aliases):
+            return {alias.name for alias in aliases}
+        case ast.Attribute(attr=name):
+            return {name}
+        case ast.Constant(value=str(name)) if _CLASS.fullmatch(name):
+            return {name}
     return set()
 
 

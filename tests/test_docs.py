@@ -28,7 +28,7 @@ WRITTEN = [page for page in PAGES if page.parent != DOCS / "reference"]
 """Pages of the reference are made from docstrings, whose examples are doctests."""
 CITING = [
     *sorted((DOCS / "theory").glob("*.md")),
-    *(DOCS / f"{page}.md" for page in ("architecture", "which-method")),
+    *(DOCS / f"{page}.md" for page in ("architecture", "guarantees", "interop", "which-method")),
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 import exactdp
 import examples
 from exactdp.apps import cli
+from exactdp.interop.json_objects import object_schema
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "exactdp"
@@ -125,6 +127,10 @@ def test_every_way_around_the_rule_is_seen_inside_functions_too(line: str) -> No
 def test_at_the_root_are_the_ground_floor_and_facades_only() -> None:
     loose = {path.stem: path for path in PACKAGE.glob("*.py")}
     assert loose.keys() == {"__init__", "__main__", "errors"} | GROUND | FACADES
+    told = next(
+        line for line in (ROOT / "docs" / "architecture.md").read_text().splitlines() if "| ground floor" in line
+    )
+    assert set(re.findall(r"`(\w+)\.py`", told)) == GROUND
     for name in FACADES:
         code = len(loose[name].read_text().splitlines()) - (TREES[name].body[0].end_lineno or 0)
         assert code <= 26, f"{name} is more than a facade"
@@ -227,6 +233,7 @@ def test_every_mechanism_is_public_and_tested() -> None:
         assert module.startswith("mechanisms."), f"{name} is a mechanism and lives in {module}"
         assert name in exactdp.__all__, f"{name} is not in __init__.pyi"
         assert f"{name}(" in tested, f"{name} has no case in tests/mechanisms"
+        assert name in object_schema()["$defs"], f"{name} is not in interop/json_objects.py"
         assert (ROOT / "docs" / "reference" / "mechanisms.md").read_text().count(f"[{name}]") == 1
 
 
