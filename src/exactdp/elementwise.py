@@ -13,8 +13,7 @@ from exactdp.brackets import Bounds
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import shown, whole
 
-DIGITS = 5, 1000
-"""The fewest and the most decimal digits that can be asked for."""
+DIGITS = 5, 1000  # the fewest and the most decimal digits that can be asked for
 
 _Floats = tuple[list[float], list[float]]
 

@@ -18,8 +18,6 @@ WIDE = 1e-6
 a plain statement that it is."""
 
 _REMEDY = "Raise it with within(max_nodes=...) or within(max_seconds=...), or see explain()."
-
-
 _SMALLEST = -650.0  # the logarithm of the smallest probability whose width is looked at: less is nothing to a user
 _NEAR_ZERO = 1e-3  # an epsilon below this is measured as if it were this
 

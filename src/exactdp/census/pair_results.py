@@ -111,8 +111,6 @@ def _in_balls(composition: Composition, pair: tuple[int, int], grids: Grids, dig
 def run(release: Release, grids: Grids, runner: Runner, pairs: Iterable[tuple[int, int]]) -> Iterator[list[PairResult]]:
     """The results of the pairs, in parts, as they are ready."""
     todo = list(pairs)
-    if not any(grids.by_quantity.values()):
-        return iter([[PairResult(pair, (), (), ()) for pair in todo]])
     size = 1 if grids.digits is not None else len(todo) if runner.is_serial and not runner.in_small_parts else _CHUNK
     parts = [todo[i : i + max(size, 1)] for i in range(0, len(todo), max(size, 1))]
     return runner.map(partial(account_pairs, release, grids=grids), parts)

@@ -77,18 +77,9 @@ def summarize(
     rows = []
     for i, delta in enumerate(grids.deltas):
         worst, tied = Candidates.among(release, grids, study.results, "epsilon", i).settled()
-        rows.append(
-            EpsilonRow(
-                delta,
-                overall[i],
-                worst_pair=worst,
-                tied=tied,
-                proxy=proxy.epsilon[i],
-                saved_simple=savings[delta][0],
-                saved_optimal=savings[delta][1],
-                **other_accounts(release.rho, "delta", delta),
-            )
-        )
+        others = other_accounts(release.rho, "delta", delta)
+        stated = (others["zcdp_simple"], others["zcdp_optimal"], others["gaussian"])
+        rows.append(EpsilonRow(delta, overall[i], *stated, worst, tied, proxy.epsilon[i], *savings[delta]))
     told("trade-off curve")
     powers = [PowerRow(alpha, study.beta_bounds(alpha), zcdp_beta(release.rho, alpha)) for alpha in grids.alphas]
     told("geographic levels")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import PairResult, account_pairs, overall_of
@@ -34,7 +34,7 @@ class Candidates:
         delta: Number | None = None,
         epsilon: Number | None = None,
         alpha: Number | None = None,
-    ) -> Candidates:
+    ) -> Self:
         """The pairs whose certified bounds in float64 reach the worst of the lower ends."""
         given = sum(x is not None for x in (epsilon, delta, alpha))
         if given != 1:
@@ -47,9 +47,7 @@ class Candidates:
         return cls.among(release, grids, asked, quantity, 0)
 
     @classmethod
-    def among(
-        cls, release: Release, grids: Grids, results: Iterable[PairResult], quantity: str, place: int
-    ) -> Candidates:
+    def among(cls, release: Release, grids: Grids, results: Iterable[PairResult], quantity: str, place: int) -> Self:
         """The same from results that are there already: one quantity at one place of its grid."""
         bounds = {r.pair: _larger_is_worse(quantity, getattr(r, quantity)[place]) for r in results}
         return cls(release, quantity, grids.by_quantity[quantity][place], _undecided(bounds))
@@ -70,15 +68,13 @@ class Candidates:
 
     def worst(self) -> tuple[int, int]:
         """The worst pair, by balls where need be; of equal ones the first."""
-        bounds = self.bounds
+        bounds, ask = self.bounds, f"{self.quantity}_bounds"
         for digits in _TIE_DIGITS:
             compositions = {pair: self.release.pair(*pair) for pair in bounds}
             if len(set(compositions.values())) == 1:
                 break
             asked = {
-                composition: _larger_is_worse(
-                    self.quantity, getattr(composition, f"{self.quantity}_bounds")(self.at, digits)
-                )
+                composition: _larger_is_worse(self.quantity, getattr(composition, ask)(self.at, digits))
                 for composition in dict.fromkeys(compositions.values())  # equal ones once
             }
             bounds = _undecided({pair: asked[composition] for pair, composition in compositions.items()})

@@ -108,10 +108,8 @@ def compare_at(composition: Composition, given: str, value: Fraction) -> Compari
     """epsilon at one delta, or delta at one epsilon."""
     rho = composition.rho
     bounds = composition.epsilon_bounds(value) if given == "delta" else composition.delta_bounds(value)
-    if rho == math.inf:
-        others = dict.fromkeys(_OTHERS[given], math.inf if given == "delta" else 1.0)
-    else:
-        others = {name: float(found) for name, found in other_accounts(rho, given, value).items()}
+    unknown = dict.fromkeys(_OTHERS[given], math.inf if given == "delta" else 1.0)
+    others = unknown if rho == math.inf else other_accounts(rho, given, value)
     gap = _gap(composition, value if given == "epsilon" else others["gaussian"])
     return Comparison(given, value, (float(bounds.lower), float(bounds.upper)), **others, gap=gap)
 

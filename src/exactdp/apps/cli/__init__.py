@@ -33,9 +33,8 @@ def _not_loaded(error: BaseException) -> str:
 
 
 def __getattr__(name: str) -> object:
-    if name.startswith("_"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    commands = import_module(f"{__name__}.commands")
-    if name not in globals() and name != "app":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return commands.app if name == "app" else globals()[name]
+    if not name.startswith("_"):
+        commands = import_module(f"{__name__}.commands")
+        if name == "app" or name in globals():
+            return commands.app if name == "app" else globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -83,12 +83,8 @@ def _tell_release(noisy: NoisyTable, paths: Sequence[Path], as_json: bool) -> No
     print(f"{paths[0]}: {cells} cells with noise drawn by {noisy.statement['sampler']}")
     print(f"epsilon at delta = {float(Fraction(said['delta'])):g} is at most {noisy.epsilon.upper} for the noise drawn")
     for path in paths[1:]:
-        what = (
-            f"certificate of {said['certificate_is_of']}"
-            if path.name.endswith(".certificate.json")
-            else "what was drawn"
-        )
-        print(f"{path}: {what}")
+        is_claim = path.name.endswith(".certificate.json")
+        print(f"{path}: " + (f"certificate of {said['certificate_is_of']}" if is_claim else "what was drawn"))
     print(f"This covers: {said['covers']}")
 
 
