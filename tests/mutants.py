@@ -24,7 +24,7 @@ TESTS = {
     "engine/family/contours.py": ["tests/engine/test_family.py"],
     "accounting/pairs.py": ["tests/engine/test_family.py"],
     "accounting/enclosures.py": ["tests/accounting/test_enclosures.py", "-m", "not soak"],
-    "steady.py": ["tests/ground/test_steady.py"],
+    "arithmetic_state.py": ["tests/ground/test_arithmetic_state.py"],
     "doubles.py": ["tests/ground/test_doubles.py"],
     "brackets.py": [
         "tests/ground/test_brackets.py",
@@ -73,13 +73,18 @@ OTHERS = ["tests/engine/test_bounds.py"]
 MUTANTS = [
     (
         "flushing to zero not undone",
-        "steady.py",
+        "arithmetic_state.py",
         "    before = _to_default()\n",
         "    yield\n    return\n    before = None\n",
     ),
-    ("rounding not looked at", "steady.py", " and _one + _bit == _one == _one - _bit", ""),
-    ("NumPy's error state left as it is", "steady.py", 'under="ignore", invalid="warn"', ""),
-    ("the decimal context left as it is", "steady.py", "decimal.localcontext(_DECIMALS)", "decimal.localcontext()"),
+    ("rounding not looked at", "arithmetic_state.py", " and _one + _bit == _one == _one - _bit", ""),
+    ("NumPy's error state left as it is", "arithmetic_state.py", 'under="ignore", invalid="warn"', ""),
+    (
+        "the decimal context left as it is",
+        "arithmetic_state.py",
+        "decimal.localcontext(_DECIMALS)",
+        "decimal.localcontext()",
+    ),
     ("a subnormal lower end rounded to nearest", "doubles.py", "(1 - slack) - TINY", "(1 - slack)"),
     ("an upper end of 0 for what underflows", "doubles.py", "(1 + slack) + TINY", "(1 + slack)"),
     (

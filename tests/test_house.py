@@ -28,16 +28,16 @@ TREES = {name.removesuffix(".__init__"): ast.parse(path.read_text()) for name, p
 ROOMS = ["errors", "ground", "mechanisms", "engine", "accounting", "theory", "guarantees", "census", "interop", "apps"]
 """A room imports from itself and from those before it. The ground floor is the loose files that are no facades."""
 GROUND = {
+    "arithmetic_state",
     "balls",
     "brackets",
+    "cache",
     "csv_cells",
     "doubles",
     "elementwise",
     "files",
     "notebooks",
     "numbers",
-    "recent",
-    "steady",
     "strict_json",
     "version",
     "widths",
@@ -156,7 +156,7 @@ def test_no_function_is_long() -> None:
     """A screen of code: about 60 lines."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     found = [(m, n) for m, tree in TREES.items() for n in ast.walk(tree) if isinstance(n, functions)]
-    assert not {f"{m}.{n.name}" for m, n in found if (n.end_lineno or 0) - n.lineno >= 62}
+    assert not {f"{m}.{n.name}" for m, n in found if (n.end_lineno or 0) - n.lineno >= 60}
 
 
 def test_public_names() -> None:

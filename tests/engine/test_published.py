@@ -347,7 +347,7 @@ def test_shares_no_code_with_the_engine():
     assert {name for name in ours if not name.startswith("exactdp.engine.published.")} <= {
         "exactdp.errors",
         "exactdp.numbers",
-        "exactdp.steady",
+        "exactdp.arithmetic_state",
         "exactdp.mechanisms.discrete_gaussian",
         "exactdp.balls",
     }

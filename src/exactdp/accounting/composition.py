@@ -20,6 +20,7 @@ from exactdp.accounting.explanation import Explanation
 from exactdp.accounting.loss_distribution import lattice_masses
 from exactdp.accounting.planner import answers_for, sieve_suits
 from exactdp.accounting.tradeoff_curve import MOST_POINTS, TradeOffCurve
+from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds, Bracket, Point
 from exactdp.doubles import Floats
 from exactdp.elementwise import each_decimal, each_of_list, one_by_one
@@ -42,7 +43,6 @@ from exactdp.numbers import (
     shown,
     whole,
 )
-from exactdp.steady import steady
 from exactdp.widths import checked, relative_widths, warn_if_wide
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from exactdp.accounting.explanation import power_of_ten, short_text
 from exactdp.accounting.privacy_profile import profile
+from exactdp.arithmetic_state import steady
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.lattice import Lattice
@@ -16,7 +17,6 @@ from exactdp.engine.line.methods import LineMethods, threshold
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.notebooks import repr_html
-from exactdp.steady import steady
 
 
 @dataclass(frozen=True)

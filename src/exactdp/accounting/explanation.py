@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from exactdp.accounting.privacy_profile import profile
+from exactdp.arithmetic_state import steady
 from exactdp.engine.lattice.contours import Contours, is_wide
 from exactdp.engine.lattice.tilts import delta_payoff
 from exactdp.engine.line.protocol import Used
 from exactdp.engine.payoff import Payoff, delta_threshold
 from exactdp.notebooks import repr_html
 from exactdp.numbers import exact_text
-from exactdp.steady import steady
 from exactdp.widths import WIDE
 
 

@@ -22,6 +22,7 @@ from exactdp.accounting.planner import answers_for, sieve_suits
 from exactdp.accounting.privacy_profile import point_of_sums
 from exactdp.accounting.tradeoff_vertices import Tail, beta_at_edge, tails_at, tails_of_bracket, upper_side
 from exactdp.brackets import Bracket, Point, overwrite
+from exactdp.cache import Recent
 from exactdp.doubles import EXP_SLACK, Bools, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.family.contours import Family
@@ -30,7 +31,6 @@ from exactdp.engine.lattice.contours import Values
 from exactdp.engine.lattice.tilts import delta_payoff
 from exactdp.engine.payoff import Payoff, Threshold, delta_threshold, tail_threshold
 from exactdp.numbers import log_rational
-from exactdp.recent import Recent
 
 _NEWTON_STEPS = 4
 _CONTOURS_HELD = 4

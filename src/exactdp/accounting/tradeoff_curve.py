@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from exactdp.arithmetic_state import steady
 from exactdp.doubles import Floats
 from exactdp.notebooks import repr_html
-from exactdp.steady import steady
 
 MOST_POINTS = 100_000
 """Of a curve for plotting."""

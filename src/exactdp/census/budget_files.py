@@ -12,12 +12,12 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 
+from exactdp.arithmetic_state import steady
 from exactdp.census.budget_csv import csv_draft
 from exactdp.census.budget_design import MOST_BYTES, SETTINGS, Draft, checked, contents, total_budget
 from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import shown
-from exactdp.steady import steady
 
 _MOST_DOTS = 50  # in a line: the time that tomllib takes for a dotted name grows with the square of its parts
 _TOML_KEYS = (*SETTINGS, "levels", "level_shares", "bypassed")

@@ -13,6 +13,7 @@ import numpy as np
 
 from exactdp.accounting.composition import Composition
 from exactdp.accounting.pairs import Pairs, Question
+from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
 from exactdp.census.grids import Grids
 from exactdp.census.overall import Overall
@@ -23,7 +24,6 @@ from exactdp.doubles import Floats
 from exactdp.engine.family.contours import Family
 from exactdp.engine.lattice.lattice import Group
 from exactdp.errors import AccuracyError
-from exactdp.steady import steady
 
 Interval = tuple[float, float] | tuple[Decimal, Decimal]
 

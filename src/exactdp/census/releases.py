@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from exactdp.accounting.composition import Composition
+from exactdp.arithmetic_state import steady
 from exactdp.census.grids import Grids
 from exactdp.census.spine import Table, bypass
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, positive, shown
-from exactdp.steady import steady
 
 if TYPE_CHECKING:
     from exactdp.census.study import Study

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from exactdp.accounting.composition import Composition
+from exactdp.arithmetic_state import steady
 from exactdp.census.releases import Allocation, Release
 from exactdp.census.study import Study
 from exactdp.errors import InvalidInputError
@@ -26,7 +27,6 @@ from exactdp.guarantees.calibration import (
 from exactdp.guarantees.gaussian_estimates import gaussian_delta
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, shown, whole
-from exactdp.steady import steady
 
 
 @steady

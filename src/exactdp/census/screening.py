@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -180,6 +181,7 @@ class ScreenedOverall(Overall):
     The bounds of delta and epsilon are nearly as narrow as one pair's; those of beta, and of 1 - delta, as wide as the screen's.
     """
 
+    is_screened: ClassVar[bool] = True
     _known: dict[Fraction, tuple[float, float]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from fractions import Fraction
 
+from exactdp.arithmetic_state import steady
 from exactdp.errors import InvalidInputError
-from exactdp.steady import steady
 
 Table = Mapping[str, Mapping[str, Fraction]]
 """Level (top first) -> query -> rho."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from exactdp.accounting.tradeoff_curve import MOST_POINTS, TradeOffCurve
+from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
 from exactdp.census.grids import Grids
 from exactdp.census.journal import Finished, Journal
@@ -25,7 +26,6 @@ from exactdp.elementwise import each
 from exactdp.errors import InvalidInputError
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, read_alpha, read_delta, read_epsilon, whole
-from exactdp.steady import steady
 from exactdp.widths import checked, relative_widths, warn_if_wide
 
 _LOG = logging.getLogger(__name__)

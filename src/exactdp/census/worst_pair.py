@@ -88,6 +88,3 @@ def _larger_is_worse(quantity: str, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
 def _undecided(bounds: dict[tuple[int, int], tuple[Any, Any]]) -> dict[tuple[int, int], tuple[Any, Any]]:
     best = max(low for low, _ in bounds.values())
     return {pair: ends for pair, ends in bounds.items() if ends[1] >= best}
-
-
-Contest = Candidates  # its name in the studio

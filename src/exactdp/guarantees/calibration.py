@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from exactdp.accounting.composition import Composition
+from exactdp.arithmetic_state import steady
 from exactdp.doubles import EXP_SLACK
 from exactdp.engine.effort import Effort
 from exactdp.errors import AccuracyError, InvalidInputError
@@ -27,7 +28,6 @@ from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, log_rational, positive, read_epsilon, read_share, shown, whole
-from exactdp.steady import steady
 
 GRID = 10_000
 LARGEST_FACTOR = 1_000_000

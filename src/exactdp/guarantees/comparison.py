@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from exactdp.arithmetic_state import steady
 from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_delta, gaussian_epsilon, gaussian_mu
 from exactdp.guarantees.near_gaussian import has_gaussians_only
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_delta_simple, zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.notebooks import repr_html
 from exactdp.numbers import shown
-from exactdp.steady import steady
 from exactdp.theory.gaussian_gap.gap import Gap, GaussianGap
 
 if TYPE_CHECKING:

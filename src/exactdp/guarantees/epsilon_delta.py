@@ -10,10 +10,10 @@ from typing import Any
 from flint import arb
 
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
+from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, ball, precision, upper_double
 from exactdp.elementwise import each_rounded
 from exactdp.numbers import Number, rational, read_alpha, read_delta, read_epsilon
-from exactdp.steady import steady
 
 
 @steady

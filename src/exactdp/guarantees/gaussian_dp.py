@@ -9,10 +9,10 @@ from fractions import Fraction
 from flint import arb
 from scipy.special import ndtri_exp
 
+from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, ball, precision, upper_double
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import Number, log_rational, positive, rational, read_share, shown
-from exactdp.steady import steady
 
 _SMALLEST_MU = 1e-250
 _LARGEST_MU = 10**6

@@ -9,11 +9,11 @@ from typing import Any
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri_exp
 
+from exactdp.arithmetic_state import steady
 from exactdp.elementwise import each_rounded
 from exactdp.guarantees.zcdp import least_epsilon
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.numbers import Number, log_rational, read_alpha, read_epsilon, zero_or_between
-from exactdp.steady import steady
 
 
 def gaussian_mu(rho: Fraction | float) -> float:

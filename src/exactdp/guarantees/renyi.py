@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 
 from flint import arb
 
+from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, ball, precision, upper_double
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import Number, rational, read_share, shown
-from exactdp.steady import steady
 
 
 @steady

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
+from exactdp.arithmetic_state import steady
 from exactdp.doubles import LINE_SLACK, UNIT
 from exactdp.notebooks import repr_html
 from exactdp.numbers import log_rational, shown
-from exactdp.steady import steady
 
 
 class Curve(Protocol):

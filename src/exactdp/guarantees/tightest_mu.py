@@ -22,6 +22,7 @@ import numpy as np
 from flint import arb
 from scipy.special import ndtri_exp
 
+from exactdp.arithmetic_state import steady
 from exactdp.balls import ball, precision
 from exactdp.doubles import Floats
 from exactdp.errors import AccuracyError, InvalidInputError
@@ -30,7 +31,6 @@ from exactdp.guarantees.near_gaussian import has_gaussians_only, near_gaussian
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.notebooks import repr_html
-from exactdp.steady import steady
 from exactdp.widths import warn_if_wide
 
 if TYPE_CHECKING:

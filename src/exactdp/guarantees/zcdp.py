@@ -14,6 +14,7 @@ import numpy as np
 from flint import arb
 from scipy.optimize import brentq
 
+from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, ball, precision, upper_double
 from exactdp.elementwise import each_rounded
 from exactdp.guarantees.zcdp_tradeoff import beta_lower
@@ -27,7 +28,6 @@ from exactdp.numbers import (
     read_epsilon,
     zero_or_between,
 )
-from exactdp.steady import steady
 
 
 @steady

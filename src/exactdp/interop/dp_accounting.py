@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from exactdp.accounting.composition import Composition
+from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, ball, fraction, precision
 from exactdp.brackets import Bounds
 from exactdp.engine.line.total_loss import Part, TotalLoss
@@ -30,7 +31,6 @@ from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.outcomes import Outcomes
 from exactdp.mechanisms.randomized_response import RandomizedResponse
 from exactdp.numbers import read_delta, read_epsilon, shown
-from exactdp.steady import steady
 
 try:
     import attr

@@ -15,12 +15,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from exactdp.arithmetic_state import steady
 from exactdp.census.tables import as_csv
 from exactdp.errors import InvalidInputError, MissingExtraError
 from exactdp.files import write_bytes, write_text
 from exactdp.interop.result_tables import Table, cell, cell_text, is_in_range, page_of, table_of
 from exactdp.numbers import shown
-from exactdp.steady import steady
 
 MOST_ROWS = 60
 """Rows that a notebook shows; the title says how many there are."""

@@ -26,6 +26,7 @@ from exactdp.accounting.composition import Composition
 from exactdp.accounting.cross_check import CrossCheck, Opinion
 from exactdp.accounting.explanation import Explanation
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
+from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import Interval, PairResult
@@ -49,7 +50,6 @@ from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.outcomes import Outcomes
 from exactdp.mechanisms.randomized_response import RandomizedResponse
 from exactdp.numbers import shown, whole
-from exactdp.steady import steady
 from exactdp.strict_json import load
 from exactdp.theory.gaussian_gap.gap import Gap
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from exactdp.arithmetic_state import steady
 from exactdp.balls import ball, precision, upper_double
 from exactdp.guarantees.epsilon_delta import fdp_beta
 from exactdp.guarantees.gaussian_dp import gdp_beta, gdp_delta
@@ -14,7 +15,6 @@ from exactdp.guarantees.renyi import rdp_delta, rdp_epsilon
 from exactdp.guarantees.risk import bayes_risk
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta
 from exactdp.numbers import Number, rational, read_delta, read_share
-from exactdp.steady import steady
 
 
 @steady

@@ -13,9 +13,9 @@ from contextlib import suppress
 from fractions import Fraction
 from importlib import metadata
 
+from exactdp.arithmetic_state import steady
 from exactdp.errors import ExactDPError, InvalidInputError, MissingExtraError
 from exactdp.numbers import Number, positive, rational, shown
-from exactdp.steady import steady
 
 LARGEST_COUNT = 1 << 62
 _LARGEST = 10**300  # of a noise parameter and of its inverse: their doubles have all their digits

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from exactdp.accounting.composition import Composition
+from exactdp.arithmetic_state import steady
 from exactdp.doubles import Floats
 from exactdp.errors import InvalidInputError, MissingExtraError
 from exactdp.numbers import exact_double, positive, shown
-from exactdp.steady import steady
 
 try:
     from dp_accounting.pld.pld_pmf import DensePLDPmf

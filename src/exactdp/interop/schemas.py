@@ -13,13 +13,14 @@ from typing import Any, get_type_hints
 
 from exactdp.accounting.certificates import certificate
 from exactdp.accounting.certificates.routes import QUANTITY, Evaluation
+from exactdp.arithmetic_state import steady
 from exactdp.census.budget_design import BYPASS_NUMBER, MOST_BYPASSED, NUMBER, RESERVED, UNITS
+from exactdp.elementwise import DIGITS
 from exactdp.errors import InvalidInputError
 from exactdp.interop.json_objects import VERSION as OBJECT_VERSION
 from exactdp.interop.json_objects import object_schema
 from exactdp.interop.json_values import Schema, record_schema, text_schema
 from exactdp.numbers import shown
-from exactdp.steady import steady
 
 DESIGN_VERSION = 1
 """Budget files carry no number: unknown keys are refused, and the ones there are keep their meaning."""
@@ -61,7 +62,7 @@ def _certificate() -> Schema:
         }
     )
     asked = [{"properties": {"quantity": {"const": q}, "given": {"const": g}}} for g, q in QUANTITY.items()]
-    fewest, most = certificate.DIGITS
+    fewest, most = DIGITS
     return record_schema(
         {
             "format": {"const": certificate.FORMAT},

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
+from exactdp.arithmetic_state import steady
 from exactdp.balls import ball
 from exactdp.doubles import FORMULA_SLACK, PHASE_ERROR, POWER_SLACK, REMAINDER_SLACK, UNIT, Complexes, Floats
 from exactdp.errors import InvalidInputError
@@ -29,7 +30,6 @@ from exactdp.mechanisms.theta import (
     tilted_mean_variance,
 )
 from exactdp.numbers import Number, exact_double, positive, shown, whole
-from exactdp.steady import steady
 
 LARGEST_SENSITIVITY = 1 << 28
 SMALLEST_SIGMA2 = Fraction(1, 1000)

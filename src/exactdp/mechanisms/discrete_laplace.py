@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, ball, precision
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import FiniteLoss, Loss
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import Number, exact_text, positive, shown, whole
-from exactdp.steady import steady
 
 LARGEST_SENSITIVITY = 4096
 LARGEST_SCALE = Fraction(10**18)

@@ -8,13 +8,13 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
+from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, ball, precision
 from exactdp.doubles import FEW_SLACK, UNDERFLOW, Complexes, Floats
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import Loss, Tilted
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import Number, exact_double, exact_text, positive, shown
-from exactdp.steady import steady
 
 SMALLEST_RATIO = Fraction(1, 10**18)
 LARGEST_RATIO = Fraction(10**6)

@@ -9,12 +9,12 @@ from fractions import Fraction
 
 from flint import arb
 
+from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, ball, fraction, precision
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import FiniteLoss, Loss
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import Number, exact_text, rational, shown
-from exactdp.steady import steady
 
 MOST_OUTCOMES = 64
 

@@ -7,12 +7,12 @@ from fractions import Fraction
 
 from flint import arb
 
+from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, ball, fraction, precision
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import FiniteLoss, Loss
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import Number, exact_text, positive, rational, shown, whole
-from exactdp.steady import steady
 
 SMALLEST_EPSILON = Fraction(1, 10**18)
 LARGEST_EPSILON = Fraction(1000)

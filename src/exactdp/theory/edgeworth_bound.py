@@ -15,11 +15,11 @@ from itertools import pairwise
 
 from flint import arb, arb_poly
 
+from exactdp.arithmetic_state import steady
 from exactdp.balls import ball, precision
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.theta import cf_ball
 from exactdp.numbers import Number, positive, shown, whole
-from exactdp.steady import steady
 from exactdp.theory.local_error import LARGEST_FOLD
 from exactdp.theory.moments import cumulant_ball, read_sigma2, standardized_cumulant_ball, standardized_moment_ball
 

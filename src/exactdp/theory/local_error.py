@@ -16,11 +16,11 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
+from exactdp.arithmetic_state import steady
 from exactdp.balls import around_zero, ball, precision, raised
 from exactdp.errors import AccuracyError, InvalidInputError
 from exactdp.mechanisms.theta import cf_ball
 from exactdp.numbers import Number, shown, whole
-from exactdp.steady import steady
 from exactdp.theory.moments import cumulant_ball, read_sigma2, standardized_cumulant_ball
 
 LARGEST_FOLD = 1_000_000

@@ -17,12 +17,12 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
+from exactdp.arithmetic_state import steady
 from exactdp.balls import around_zero, ball, decimals, precision, raised
 from exactdp.brackets import Bounds
 from exactdp.errors import AccuracyError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.numbers import Number, positive, whole
-from exactdp.steady import steady
 
 LARGEST_ORDER = 60
 _SELF_DUAL = 1 / (2 * math.pi)  # where both series converge alike

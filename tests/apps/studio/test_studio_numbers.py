@@ -17,12 +17,12 @@ import exactdp
 from exactdp import census, conversions
 from exactdp.apps.studio.schema.requests import PairQuestion
 from exactdp.apps.studio.work.overall import SCREENED
+from exactdp.cache import Recent
 from exactdp.census.budget_files import parse_budget
 from exactdp.census.pair_results import overall_of
 from exactdp.census.savings import calibrate_release
-from exactdp.census.worst_pair import Contest
+from exactdp.census.worst_pair import Candidates
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from exactdp.recent import Recent
 from studio_server import SMALL, TEXT, Studio, events, named
 
 DOCS = Path(__file__).parents[3] / "docs" / "studio-api.md"
@@ -164,7 +164,7 @@ def test_overall_has_the_numbers_of_the_library(overall: Overall) -> None:
     assert row["proxy"]["upper"] == study.release.proxy.epsilon("1e-6")
     assert result["delta"][0]["upper"] == study.delta("3")
     assert result["beta"][0]["lower"] == study.beta("0.05")
-    assert tuple(result["worst_pair"][0]["pair"]) == Contest.of(study.release, delta="1e-6").settled()[0]
+    assert tuple(result["worst_pair"][0]["pair"]) == Candidates.of(study.release, delta="1e-6").settled()[0]
     assert result["delta_curve"]["upper"] == study.delta(result["delta_curve"]["epsilon"]).tolist()
     assert result["tradeoff"]["beta"] == study.tradeoff(33).beta.tolist()
     again = overall(body)  # from memory

@@ -27,12 +27,13 @@ from typing import Any
 
 from exactdp.accounting.certificates.routes import QUANTITY, Evaluation, prove
 from exactdp.accounting.composition import Composition
+from exactdp.arithmetic_state import steady
+from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.files import write_text
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.notebooks import repr_html
-from exactdp.numbers import LARGEST_EPSILON, Number, rational, shown, whole
-from exactdp.steady import steady
+from exactdp.numbers import LARGEST_EPSILON, Number, rational, shown
 from exactdp.strict_json import canonical, parse, read_decimal, read_fraction, read_text, read_whole, writable
 from exactdp.version import computed_with
 
@@ -41,8 +42,6 @@ LARGEST_FILE = 10_000_000
 _LOG = logging.getLogger(__name__)
 
 MOST_GROUPS, _MOST_COPIES = 1_000, 10**15
-DIGITS = 5, 1000
-"""The fewest and the most that a certificate promises."""
 
 
 @steady
@@ -155,7 +154,7 @@ def certify(
         found = " and ".join(present) or "none of them"
         raise InvalidInputError(f"A certificate answers one question: give epsilon, delta or alpha. Found {found}.")
     given, value = present[0], _question(present[0], rational(asked[present[0]], present[0]))
-    digits = whole(digits, "digits", *DIGITS)
+    digits = read_digits(digits)
     lower, upper, plan = prove(_checked(composition), given, value, digits)
     _LOG.debug("%d digits of %s are proved by %d Fourier sums.", digits, QUANTITY[given], len(plan))
     result = Certificate(composition, given, value, digits, lower, upper, plan, versions())
@@ -220,7 +219,7 @@ def _read(record: dict[str, Any]) -> Certificate:
         _checked(Composition(counts)),
         given,
         _question(given, read_fraction(record["question"], "value")),
-        whole(record["digits"], "digits", *DIGITS),
+        read_digits(record["digits"]),
         read_decimal(record["enclosure"], "lower"),
         read_decimal(record["enclosure"], "upper"),
         plan,

@@ -16,6 +16,7 @@ from flint import arb
 from exactdp.accounting.composition import Composition
 from exactdp.accounting.enclosures import beta_from_tails, delta_from_sums, tails_from_sums
 from exactdp.balls import SPARE, ball, bits_of, correct_digits, decimals, fraction, precision, raised
+from exactdp.cache import Recent
 from exactdp.engine.lattice.ball import BallContour, BallSum
 from exactdp.engine.lattice.contours import BALL_NODE_LIMIT, Contours
 from exactdp.engine.lattice.lattice import Group, Lattice
@@ -25,7 +26,6 @@ from exactdp.engine.payoff import Payoff, Threshold
 from exactdp.engine.published import theorem
 from exactdp.engine.published.plan import ReferencePlan
 from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
-from exactdp.recent import Recent
 from exactdp.strict_json import LARGEST_EXPONENT
 
 QUANTITY = {"epsilon": "delta", "delta": "epsilon", "alpha": "beta"}

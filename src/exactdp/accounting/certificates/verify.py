@@ -12,12 +12,12 @@ from fractions import Fraction
 import exactdp
 from exactdp.accounting.certificates.certificate import Certificate
 from exactdp.accounting.certificates.routes import QUANTITY, EngineRoute, PublishedRoute, compare, lattice_of, prove
+from exactdp.arithmetic_state import steady
 from exactdp.balls import raised
 from exactdp.engine.published import plan as reference
 from exactdp.errors import ExactDPError
 from exactdp.notebooks import repr_html
 from exactdp.numbers import LARGEST_EPSILON, one_line, shown
-from exactdp.steady import steady
 
 REFERENCE_COST = 2e6
 """Up to this estimate `verify` also runs the published method (about four seconds; long numbers are charged for)."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from exactdp.apps.figures.style import ERRORS, EXACT, INK, LEGEND, SIMPLE, SOFT, ZCDP, dress, new_figure, save, titled
 from exactdp.apps.figures.theory import TWO_MECHANISMS, figure_convolution
+from exactdp.arithmetic_state import steady
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import PairResult, account_pairs
 from exactdp.census.releases import Release
@@ -26,7 +27,6 @@ from exactdp.census.tables import CURVE_POINTS
 from exactdp.doubles import Floats
 from exactdp.guarantees.comparison import other_accounts
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon_simple
-from exactdp.steady import steady
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,11 +13,11 @@ import numpy as np
 from exactdp.accounting.composition import Composition
 from exactdp.accounting.loss_distribution import smoothed_density
 from exactdp.apps.figures.style import EXACT, INK, LEGEND, SIMPLE, SOFT, ZCDP, dress, new_figure, titled
+from exactdp.arithmetic_state import steady
 from exactdp.doubles import Floats
 from exactdp.guarantees.gaussian_estimates import gaussian_delta
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.numbers import Number, shown
-from exactdp.steady import steady
 from exactdp.theory.edgeworth_bound import EdgeworthBound
 from exactdp.theory.local_error import local_errors
 

@@ -23,12 +23,12 @@ from scipy.special import betaincinv
 
 from exactdp.accounting.composition import Composition
 from exactdp.apps.figures.style import ERRORS, EXACT, INK, LEGEND, ZCDP, dress, new_figure, titled, write_figure
+from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
 from exactdp.doubles import Floats
 from exactdp.errors import InvalidInputError
 from exactdp.interop.opendp import Sampler, opendp_noise, scale_for
 from exactdp.numbers import Number, rational, shown, whole
-from exactdp.steady import steady
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

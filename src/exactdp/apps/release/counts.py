@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from exactdp.arithmetic_state import steady
 from exactdp.census.releases import Allocation
 from exactdp.csv_cells import from_cell
 from exactdp.errors import InvalidInputError
 from exactdp.interop.opendp import LARGEST_COUNT
 from exactdp.numbers import shown
-from exactdp.steady import steady
 
 _WHOLE = re.compile(r"\s*(\+?[0-9]{1,19})\s*", re.ASCII)
 _COLUMNS = ("level", "query", "count")

@@ -21,6 +21,7 @@ from exactdp.accounting.certificates.certificate import Certificate, certify
 from exactdp.accounting.composition import Composition
 from exactdp.apps.release.counts import CountTable
 from exactdp.apps.release.publication import Publication
+from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
 from exactdp.census.releases import Allocation, Release
 from exactdp.census.tables import as_csv
@@ -28,7 +29,6 @@ from exactdp.errors import LatticeTooFineError
 from exactdp.interop.opendp import drawn_sigma2, opendp_noise, opendp_version, scale_for
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.numbers import Number, exact_text, rational
-from exactdp.steady import steady
 
 
 @steady

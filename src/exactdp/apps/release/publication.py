@@ -21,10 +21,10 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from exactdp.arithmetic_state import steady
 from exactdp.errors import InvalidInputError
 from exactdp.files import Identity, check_target, create, is_still, parts_of
 from exactdp.numbers import shown
-from exactdp.steady import steady
 
 _CLAIM = """exactdp release has claimed {name} and has not finished.
 If no such command is at work any more it was stopped: call it again, and it says what it finds here and what to do.

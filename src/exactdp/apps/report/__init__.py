@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from exactdp.apps.report.content import gather
 from exactdp.apps.report.page import render
+from exactdp.arithmetic_state import steady
 from exactdp.census.study import Study
 from exactdp.census.summary import Summary
 from exactdp.numbers import Number
-from exactdp.steady import steady
 
 __all__ = ["build"]
 

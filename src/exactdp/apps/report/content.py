@@ -14,12 +14,13 @@ from exactdp.census.margins import noise_of
 from exactdp.census.releases import Release
 from exactdp.census.study import Study
 from exactdp.census.summary import EpsilonRow, Summary
+from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.comparison import Comparison
 from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_log_delta
 from exactdp.guarantees.risk import Risk, risk_of
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon_simple, zcdp_log_delta
-from exactdp.numbers import Number, log_rational, read_share, shown, whole
+from exactdp.numbers import Number, log_rational, read_share, shown
 
 ALPHA, PRIOR = Fraction(1, 20), Fraction(1, 2)
 LEAST_ALPHA = 1e-6
@@ -121,7 +122,7 @@ def gather(
         1 - zcdp_beta(release.rho, ALPHA),
         release.pair(*row.worst_pair).explain(stated),
         tuple(level_noise(release)),
-        make_claims(release, row.worst_pair, stated, whole(digits, "digits", 5, 1000)),
+        make_claims(release, row.worst_pair, stated, read_digits(digits)),
         _curves(study, min(row.delta for row in summary.epsilons)),
         _budget(release),
         _date(date),

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from exactdp.brackets import Bracket
+from exactdp.cache import Recent
 from exactdp.doubles import SUM_SLACK, UNIT, Bools, Complexes, Floats, Ints
 from exactdp.engine.family.members import Members
 from exactdp.engine.family.nodes import Skeleton
@@ -27,7 +28,6 @@ from exactdp.engine.payoff import Payoff, Threshold
 from exactdp.engine.sieve.phases import angles, centred_angles
 from exactdp.engine.sieve.windows import distinct, ranges
 from exactdp.errors import LatticeTooFineError
-from exactdp.recent import Recent
 
 SPACING = 4.0
 """Between rungs, in standard deviations. Wider than for one composition: planning a rung costs more than a digit is worth."""

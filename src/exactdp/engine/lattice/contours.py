@@ -11,6 +11,7 @@ import numpy as np
 
 from exactdp.balls import ATTEMPTS, correct_digits, raised
 from exactdp.brackets import Bracket, bracket_of_balls
+from exactdp.cache import Recent
 from exactdp.doubles import FORMULA_SLACK, Bools, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.accuracy import RESORT_ATTEMPTS, RESORT_DIGITS, RESORT_WIDTH, if_affordable
@@ -23,7 +24,6 @@ from exactdp.engine.lattice.tilts import rung, rung_index
 from exactdp.engine.payoff import Payoff, Threshold
 from exactdp.engine.sieve.phases import LARGEST_NODES
 from exactdp.errors import AccuracyError
-from exactdp.recent import Recent
 
 BALL_NODE_LIMIT = 3_000_000
 """Nodes beyond which an enclosure is refused with the advice to ask for fewer digits."""

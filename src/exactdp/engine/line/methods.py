@@ -24,6 +24,7 @@ from flint import arb
 
 from exactdp.balls import BITS, ball, precision
 from exactdp.brackets import Bracket, Point, mirrored, overwrite
+from exactdp.cache import Recent
 from exactdp.doubles import FORMULA_SLACK, UNDERFLOW, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.line.conditioning import Conditioning, list_coarse, split_coarse
@@ -36,7 +37,6 @@ from exactdp.engine.line.tilts import Ladder, LineRung
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.engine.payoff import Payoff
 from exactdp.errors import AccuracyError, LatticeTooFineError
-from exactdp.recent import Recent
 from exactdp.widths import WIDE
 
 ENUMERATED_UP_TO = math.log(4e11)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from exactdp.arithmetic_state import steady
 from exactdp.balls import ball, precision
 from exactdp.engine.published.step1_tail_bound import choose_truncation
 from exactdp.engine.published.step3_trapezoid import choose_nodes
@@ -14,7 +15,6 @@ from exactdp.engine.published.step4_sieve import half_width, kept_nodes
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.numbers import Number, log_rational, positive, whole
-from exactdp.steady import steady
 
 _GUARD_BITS = 64  # of the working precision, for the products and sums of characteristic functions
 

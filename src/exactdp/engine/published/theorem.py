@@ -13,13 +13,13 @@ from functools import lru_cache
 
 from flint import arb
 
+from exactdp.arithmetic_state import steady
 from exactdp.balls import ball, precision
 from exactdp.engine.published.plan import ReferencePlan
 from exactdp.engine.published.step1_tail_bound import tail_bound
 from exactdp.engine.published.step2_fourier import characteristic
 from exactdp.engine.published.step3_trapezoid import weight
 from exactdp.numbers import Number, rational
-from exactdp.steady import steady
 
 
 @steady

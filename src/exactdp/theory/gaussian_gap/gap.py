@@ -29,6 +29,7 @@ from flint import acb, arb
 from scipy.special import wofz
 
 from exactdp.accounting.composition import Composition
+from exactdp.arithmetic_state import steady
 from exactdp.balls import ball, precision
 from exactdp.doubles import CLOSE_SLACK, FORMULA_SLACK, UNDERFLOW, UNIT, Floats
 from exactdp.engine.lattice.lattice import common_step
@@ -37,7 +38,6 @@ from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.numbers import LARGEST_EPSILON, Number, rational, shown, whole
-from exactdp.steady import steady
 from exactdp.theory.gaussian_gap.central_zone import Grid, NoiseGroup, Terms, Zone
 from exactdp.theory.gaussian_gap.far_peaks import FarPeaks, far_peaks
 

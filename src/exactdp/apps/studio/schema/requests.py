@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
-from exactdp.accounting.certificates.certificate import DIGITS
 from exactdp.apps.studio.limits import AT_MOST, NAME_CHARACTERS, REPORT_POINTS, TITLE_CHARACTERS
 from exactdp.census.budget_design import NUMBER
+from exactdp.elementwise import DIGITS
 
 MUST, SENTENCE = "must", "sentence"
 """The types of our refusals: the text says what the value must be, or everything."""

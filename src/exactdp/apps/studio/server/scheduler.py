@@ -18,7 +18,7 @@ from exactdp.apps.studio.work.designs import Record
 from exactdp.apps.studio.work.dispatch import QUESTIONS, answered
 from exactdp.apps.studio.work.overall import Assembly, PlannedPart
 from exactdp.apps.studio.work.pair import halves, joined
-from exactdp.recent import Recent
+from exactdp.cache import Recent
 
 
 class Scheduler:

@@ -19,7 +19,7 @@ from exactdp.census.pair_results import overall_of
 from exactdp.census.releases import Release
 from exactdp.census.study import Study
 from exactdp.census.tables import decimal_text
-from exactdp.census.worst_pair import Contest
+from exactdp.census.worst_pair import Candidates
 from exactdp.errors import AccuracyWarning
 
 _EPSILONS_IN_A_PART = 4
@@ -128,7 +128,7 @@ def _worst_pair(release: Release, delta: Fraction, in_balls: bool) -> answers.Wo
     if not in_balls and len(suspects) > _MOST_SUSPECTS:
         pair, tied = release.pairs[suspects[0]], len(suspects)
     else:
-        pair, tied = Contest.of(release, delta=delta).settled(in_balls)
+        pair, tied = Candidates.of(release, delta=delta).settled(in_balls)
     return {"delta": decimal_text(delta), "pair": list(pair), "tied": tied}
 
 

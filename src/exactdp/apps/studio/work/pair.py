@@ -13,18 +13,14 @@ from exactdp.apps.studio.work.designs import UNNUMBERED, Record, chosen_pair, fi
 from exactdp.census.margins import noise_of
 from exactdp.census.releases import Allocation
 from exactdp.census.tables import decimal_text, finite, plain
-from exactdp.guarantees.comparison import Comparison
-from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_delta, gaussian_epsilon
-from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_delta_simple, zcdp_epsilon, zcdp_epsilon_simple
+from exactdp.guarantees import comparison
+from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_mu
+from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon
 
 QUICK_NODES = 4_000
 LONG_PAIR = 100_000
 """Budgets times different budgets: on two cores a pair takes milliseconds up to about this, and seconds beyond."""
 _SPREAD = 1e-4  # alphas at which the curves of zCDP and of the Gaussian formula begin, evenly in log odds
-_OTHERS = {
-    "delta": (zcdp_epsilon, zcdp_epsilon_simple, gaussian_epsilon),
-    "epsilon": (zcdp_delta, zcdp_delta_simple, gaussian_delta),
-}
 _NOT_IN_FIRST_HALF: Record = {"alphas": [], "tradeoff": None, "noise": False}
 _NOT_IN_SECOND_HALF: Record = {"deltas": [], "epsilons": [], "delta_curve": None, "risk": False}
 
@@ -82,24 +78,17 @@ def _compared(composition: Composition, given: str, at: Fraction) -> answers.Com
     """One value four ways, without the proof of the Gaussian formula's own error, which takes longer than the answer."""
     lower, upper = composition.epsilon_bounds(at) if given == "delta" else composition.delta_bounds(at)
     others = other_accounts(Fraction(composition.rho), given, at)
-    found = Comparison(given, at, (lower, upper), others["gaussian"], others["zcdp_simple"], others["zcdp_optimal"])
+    found = comparison.Comparison(
+        given, at, (lower, upper), others["gaussian"], others["zcdp_simple"], others["zcdp_optimal"]
+    )
     understates = found.shortcut_understates
     return {"lower": lower, "upper": upper, **others, "shortcut_understates": understates, "statement": found.statement}
 
 
 def other_accounts(rho: Fraction, given: str, at: Fraction) -> answers.OtherAccounts:
     """What zCDP and the Gaussian formula say about epsilon at a given delta, or about delta at a given epsilon."""
-    optimal, simple, gaussian = _OTHERS[given]
-    return {
-        "zcdp_optimal": optimal(rho, at),
-        "zcdp_simple": simple(rho, at),
-        "gaussian": gaussian(gaussian_mu(rho), at),
-    }
-
-
-def gaussian_mu(rho: Fraction) -> float:
-    """mu of the Gaussian formula at this rho."""
-    return math.sqrt(2 * rho)
+    found = comparison.other_accounts(rho, given, at)
+    return {"zcdp_optimal": found["zcdp_optimal"], "zcdp_simple": found["zcdp_simple"], "gaussian": found["gaussian"]}
 
 
 def beta_rows(
@@ -132,13 +121,14 @@ def delta_curve(composition: Composition, asked: Mapping[str, Any]) -> answers.D
     rho = Fraction(composition.rho)
     epsilons = curve_epsilons(rho, asked)
     bounds = composition.delta_bounds(epsilons)
+    others = comparison.other_accounts(rho, "epsilon", epsilons)
     return {
         "epsilon": [float(e) for e in epsilons],
         "lower": bounds.lower.tolist(),
         "upper": bounds.upper.tolist(),
-        "zcdp_optimal": zcdp_delta(rho, epsilons).tolist(),
-        "zcdp_simple": zcdp_delta_simple(rho, epsilons).tolist(),
-        "gaussian": gaussian_delta(gaussian_mu(rho), epsilons).tolist(),
+        "zcdp_optimal": others["zcdp_optimal"].tolist(),
+        "zcdp_simple": others["zcdp_simple"].tolist(),
+        "gaussian": others["gaussian"].tolist(),
     }
 
 

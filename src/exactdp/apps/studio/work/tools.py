@@ -11,7 +11,7 @@ from exactdp.accounting.composition import Composition
 from exactdp.apps.studio.schema.answers import UNTIMED, CalibrationAnswer, Converted, TextFile
 from exactdp.apps.studio.work import designs
 from exactdp.apps.studio.work.designs import Record, about, read_grids
-from exactdp.apps.studio.work.pair import alphas_for, delta_curve, gaussian_mu, noise, other_accounts, quick
+from exactdp.apps.studio.work.pair import alphas_for, delta_curve, noise, other_accounts, quick
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import account_pairs
 from exactdp.census.savings import calibrate_release
@@ -21,7 +21,7 @@ from exactdp.census.tables import as_csv, decimal_text, pairs_csv
 from exactdp.census.workers import Serial
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import Target, calibrate, target
-from exactdp.guarantees.gaussian_estimates import gaussian_beta
+from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_mu
 from exactdp.guarantees.zcdp import zcdp_beta
 from exactdp.numbers import positive, shown
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from exactdp.recent import Recent
+from exactdp.cache import Recent
 
 
 def test_the_least_recently_asked_for_goes_first() -> None:

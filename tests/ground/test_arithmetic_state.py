@@ -25,7 +25,7 @@ from flint import ctx
 
 import edge_calls
 import exactdp
-from exactdp import DiscreteGaussian, steady
+from exactdp import DiscreteGaussian, arithmetic_state
 from exactdp.errors import AccuracyError
 
 FLUSH = 0x8040  # MXCSR: results (FTZ) and operands (DAZ) to zero
@@ -155,13 +155,13 @@ def test_usual_questions_in_any_state(state: Callable[[], contextlib.AbstractCon
 @pytest.mark.parametrize("bits", CONTROL.values(), ids=list(CONTROL))
 def test_the_control_word_is_set_and_given_back(bits: int) -> None:
     word = ControlWord()
-    calm = [steady.arithmetic_is_ieee()]
+    calm = [arithmetic_state.arithmetic_is_ieee()]
     composition = 2 * DiscreteGaussian(1)
     with word.plus(bits):
         before = word.read()
-        calm.append(steady.arithmetic_is_ieee())
-        with steady.steady_state():
-            calm.append(steady.arithmetic_is_ieee())
+        calm.append(arithmetic_state.arithmetic_is_ieee())
+        with arithmetic_state.steady_state():
+            calm.append(arithmetic_state.arithmetic_is_ieee())
         low, high = composition.delta_bounds("54.5")
         after = word.read()
     assert calm == [True, False, True]
@@ -173,8 +173,8 @@ def test_the_control_word_is_set_and_given_back(bits: int) -> None:
 
 
 def test_what_cannot_be_undone_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steady, "arithmetic_is_ieee", lambda: False)
-    monkeypatch.setattr(steady, "_to_default", lambda: None)
+    monkeypatch.setattr(arithmetic_state, "arithmetic_is_ieee", lambda: False)
+    monkeypatch.setattr(arithmetic_state, "_to_default", lambda: None)
     with pytest.raises(AccuracyError, match="flushes subnormal numbers to zero"):
         DiscreteGaussian(1).delta(1)
 
@@ -190,7 +190,7 @@ def test_the_callers_state_is_given_back() -> None:
 
 
 def test_decimals_are_the_usual_ones_inside() -> None:
-    with odd_decimals(), steady.steady_state():
+    with odd_decimals(), arithmetic_state.steady_state():
         assert str(Decimal(1) / Decimal(3)) == "0." + 28 * "3"
         assert Decimal("0.5") < 1.5
 
