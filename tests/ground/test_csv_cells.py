@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from exactdp.apps.release.counts import parse_counts
 from exactdp.apps.studio.work import tools
-from exactdp.apps.studio.work.designs import budget_csv, chosen_pair, design_of
+from exactdp.apps.studio.work.designs import chosen_pair, design_of
+from exactdp.census.budget_csv import budget_csv
 from exactdp.census.budget_files import budget_toml, parse_budget
 from exactdp.census.releases import Release
 from exactdp.census.tables import as_csv
