@@ -57,7 +57,8 @@ def arithmetic_is_ieee() -> bool:
 @contextmanager
 def steady_state() -> Iterator[None]:
     """NumPy's error state and the decimal context as they are by default, IEEE arithmetic on this thread; restored at the end."""
-    if _inside.steady:
+    before = _inside.steady
+    if before and arithmetic_is_ieee():  # a library that was loaded meanwhile may have changed it
         yield
         return
     _inside.steady = True
@@ -69,7 +70,7 @@ def steady_state() -> Iterator[None]:
         ):
             yield
     finally:
-        _inside.steady = False
+        _inside.steady = before
 
 
 @contextmanager
@@ -132,10 +133,10 @@ _Call = TypeVar("_Call", bound=Callable[..., Any])
 def _wrapped(function: _Call) -> _Call:
     if hasattr(function, "__steady__"):
         return function
-    enter, inside = steady_state, _inside
+    enter, inside, is_ieee = steady_state, _inside, arithmetic_is_ieee
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if inside.steady:  # most calls come from calls
+        if inside.steady and is_ieee():  # most calls come from calls
             return function(*args, **kwargs)
         with enter():
             return function(*args, **kwargs)

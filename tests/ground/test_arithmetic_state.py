@@ -10,6 +10,7 @@ import inspect
 import itertools
 import math
 import mmap
+import pickle
 import platform
 import random
 import sys
@@ -17,16 +18,26 @@ import threading
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from flint import ctx
 
+import command_line
 import edge_calls
 import exactdp
-from exactdp import DiscreteGaussian, arithmetic_state
+from exactdp import DiscreteGaussian, arithmetic_state, census
+from exactdp.apps.studio.schema.answers import as_json
+from exactdp.apps.studio.schema.requests import PairQuestion
+from exactdp.apps.studio.work.designs import design_of
+from exactdp.apps.studio.work.dispatch import answered
+from exactdp.census.grids import Grids
+from exactdp.census.pair_results import account_pairs
+from exactdp.census.workers import Serial, _Stamped
 from exactdp.errors import AccuracyError
+from small_release import SURVEY
 
 FLUSH = 0x8040  # MXCSR: results (FTZ) and operands (DAZ) to zero
 CONTROL = {"flush results": 0x8000, "flush operands": 0x0040, "both": FLUSH, "up": 0x4000, "down": 0x2000}
@@ -170,6 +181,52 @@ def test_the_control_word_is_set_and_given_back(bits: int) -> None:
     assert Decimal("5e-324") < exact.lower < Decimal("2e-308")  # where flushing would show
     assert Decimal(low) <= exact.lower
     assert Decimal(high) >= exact.upper
+
+
+AT = "61.5"  # where delta of the survey is subnormal
+
+
+def _subnormal(_: int) -> float:
+    return float(arithmetic_state._smallest_normal * arithmetic_state._half)
+
+
+def _printed(*arguments: str) -> str:
+    done = command_line.run(*arguments)
+    assert done.exit_code == 0
+    return done.stdout
+
+
+@pytest.mark.skipif(not ON_X86, reason="sets the control word of an x86 processor")
+def test_tasks_are_steady_and_what_they_find_is_printed(tmp_path: Path) -> None:
+    """A worker, this process as one, the command line and the studio, where all of them flush."""
+    (tmp_path / "survey.toml").write_text(SURVEY, encoding="utf-8")
+    release = census.read_budget(tmp_path / "survey.toml")
+    grids = Grids.read([AT])
+    design = {"design": design_of(release), "pair": [1, 1], "epsilons": [AT]}
+    question = PairQuestion.model_validate(design).model_dump()
+    tasks: list[Callable[[], Any]] = [
+        lambda: _Stamped.of(_subnormal, 0).result,
+        lambda: list(Serial().map(_subnormal, [0])),
+        lambda: account_pairs(release, [(1, 1)], grids)[0].delta[0],
+        lambda: as_json([_Stamped.of(_subnormal, 0).result]),
+        lambda: answered("pair", question)["delta"][0]["upper"],
+        lambda: _printed("account", str(tmp_path / "survey.toml"), "--epsilon", AT),
+    ]
+    with flushing():
+        found = [pickle.dumps(task()) for task in tasks]
+    assert found == [pickle.dumps(task()) for task in tasks]
+    assert 0 < tasks[2]()[0] < sys.float_info.min
+
+
+@pytest.mark.skipif(not ON_X86, reason="sets the control word of an x86 processor")
+def test_what_is_loaded_on_the_way_is_noticed() -> None:
+    """A library that flushes may be loaded in the middle of a command."""
+    composition = 2 * DiscreteGaussian(1)
+    with arithmetic_state.steady_state():
+        with flushing():
+            found = composition.delta_bounds("54.5")
+        assert arithmetic_state._inside.steady
+    assert found.lower.hex() == composition.delta_bounds("54.5").lower.hex()
 
 
 def test_what_cannot_be_undone_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,7 @@ overall_of = lru_cache(maxsize=2)(make_overall)
 """`make_overall`, kept for the next question about the same release."""
 
 
+@steady
 def account_pairs(release: Release, pairs: list[tuple[int, int]], grids: Grids) -> list[PairResult]:
     """The given pairs on the grids. A pair's result does not depend on which others are asked for."""
     if grids.digits is not None:

@@ -16,8 +16,10 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
+from exactdp.arithmetic_state import steady_state
 from exactdp.errors import ExactDPError, InvalidInputError, MissingExtraError, WorkersError
 from exactdp.numbers import one_line, shown, whole
 from exactdp.version import __version__, computed_with, other_versions
@@ -44,13 +46,19 @@ class _Stamped(Generic[_Result]):
     @classmethod
     def of(cls, function: Callable[[_Item], _Result], item: _Item) -> _Stamped[_Result]:
         """What a worker sends back."""
-        return cls(function(item), _own_name(), computed_with())
+        return cls(_steadily(function, item), _own_name(), computed_with())
 
     def opened(self) -> _Result:
         """The result, if the worker computes with what this process computes with."""
         if others := other_versions(self.code):
             raise WorkersError(f"The worker {self.worker} computes with {others}. {_REMEDY}")
         return self.result
+
+
+def _steadily(function: Callable[[_Item], _Result], item: _Item) -> _Result:
+    """What the function makes of the item, whatever has been set in this process."""
+    with steady_state():
+        return function(item)
 
 
 def _own_name() -> str:
@@ -93,7 +101,7 @@ class Serial(Runner):
 
     def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> Iterator[_Result]:
         """One after the other."""
-        return map(function, items)
+        return map(partial(_steadily, function), items)
 
 
 class Cores(Runner):

@@ -30,6 +30,7 @@ import exactdp
 from exactdp import census
 from exactdp.apps.cli import streams
 from exactdp.apps.cli.streams import INTERRUPTED, OutputLostError
+from exactdp.arithmetic_state import steady_state
 from exactdp.census.budget_files import read_budget
 from exactdp.census.releases import Release
 from exactdp.census.tables import finite
@@ -65,9 +66,13 @@ class _Commands(TyperGroup):
         sys.exit(streams.flushed(_exit_code(lambda: run(*more))))
 
     def invoke(self, *arguments: Any, **named: Any) -> Any:
-        """Run the command, without what click makes of a broken pipe: exit code 1, which is a verdict here."""
+        """Run the command and print what it finds, in a steady state, where a subnormal number is not printed as 0.
+
+        Without what click makes of a broken pipe: exit code 1, which is a verdict here.
+        """
         try:
-            return super().invoke(*arguments, **named)
+            with steady_state():
+                return super().invoke(*arguments, **named)
         except BrokenPipeError as error:
             raise InvalidInputError(_trouble(error)) from None
 

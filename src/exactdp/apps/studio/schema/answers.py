@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, GetPydanticSchema, with_config
 from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
 
 from exactdp.apps.studio.schema.requests import EditableDesign
+from exactdp.arithmetic_state import steady
 
 Exact = Annotated[str, Field(description="An exact fraction or decimal as text.", examples=["24811/5000"])]
 Remarks = Annotated[list[str], Field(description="Warnings about accuracy in plain words; mostly empty.")]
@@ -19,6 +20,7 @@ PlainDesign = Annotated[dict[str, Any], GetPydanticSchema(lambda _, schema: sche
 """An editable design as plain data."""
 
 
+@steady
 def as_json(value: Any) -> bytes:
     """An answer as JSON in ASCII, without NaN and infinities."""
     return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")

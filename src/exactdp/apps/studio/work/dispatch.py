@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from exactdp.apps.studio.work import designs, overall, pair, tools
 from exactdp.apps.studio.work.designs import Record
+from exactdp.arithmetic_state import steady
 
 
 class Kind(NamedTuple):
@@ -38,6 +39,7 @@ QUESTIONS = {
 }
 
 
+@steady
 def answered(name: str, question: Record) -> Record:
     """The answer to one question; what the library warns of is put into its remarks."""
     with warnings.catch_warnings(record=True) as caught:
