@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import arb
 
 import edge_calls
 import exactdp
@@ -23,6 +24,7 @@ from exactdp import (
     DiscreteLaplace,
     InvalidInputError,
     Outcomes,
+    balls,
     conversions,
     guarantees,
 )
@@ -194,6 +196,43 @@ def test_fdp_delta_takes_arrays() -> None:
     assert guarantees.fdp_delta(curve, np.array([[0.0], [1.0]])).shape == (2, 1)
     assert guarantees.fdp_delta(curve, math.inf) == 0.0
     assert guarantees.fdp_delta(curve, -math.inf) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("alpha", "beta"), [([], []), ([0.1, 1], [0.5, 0]), ([0, 1], [math.nan, 0]), ([0, 1], [1, 0, 0]), ([0], [2])]
+)
+def test_fdp_delta_refuses_what_is_no_curve(alpha: list[float], beta: list[float]) -> None:
+    curve = exactdp.TradeOffCurve(np.array(alpha), np.array(beta))
+    for thing in (curve, [alpha, beta], None):
+        for epsilon in (0, [0, 1], math.inf):
+            with pytest.raises(InvalidInputError, match="must be a TradeOffCurve"):
+                guarantees.fdp_delta(thing, epsilon)
+
+
+def test_families_that_are_none_are_refused() -> None:
+    for pairs in ([1], [(1, 2, 3)], [None]):
+        with pytest.raises(InvalidInputError, match="Pairs of epsilon and delta"):
+            guarantees.fdp_beta(pairs, 0.1)
+    for divergences in ([1], 3, None):
+        with pytest.raises(InvalidInputError, match="by their orders"):
+            guarantees.rdp_epsilon(divergences, 0.1)
+
+
+@pytest.mark.parametrize("delta", [0, 5e-324, "1/2", 1])
+def test_an_advantage_is_a_probability(delta: Any) -> None:
+    for epsilon in (-math.inf, -(10**9), -1, 0, 1, 10**9, math.inf):
+        found = names.get_advantage_from_adp(epsilon, delta)
+        size = math.exp(min(epsilon, 700))
+        assert max(0, (size - 1 + 2 * Fraction(delta)) / (size + 1)) <= found + 1e-15 <= 1 + 1e-15
+    assert names.get_advantage_from_adp(math.inf, delta) == 1
+    for epsilon in (10**5000, -(10**25)):
+        with pytest.raises(InvalidInputError, match="epsilon must be between"):
+            names.get_advantage_from_adp(epsilon, delta)
+
+
+def test_what_is_not_known_is_bounded_by_infinity() -> None:
+    assert balls.upper_double(arb("nan")) == math.inf
+    assert balls.upper_double(arb("-inf")) == -math.inf
 
 
 CONSTANT = [3 * ApproximateDP(0, "1/100"), 1 * ApproximateDP(0), 2 * Outcomes([1, 0], ["1/2", "1/2"])]

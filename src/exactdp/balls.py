@@ -61,10 +61,10 @@ def fraction(value: arb) -> Fraction:
 def upper_double(value: arb) -> float:
     """A double above the ball, in both readings: as the binary number it is, and as the decimal it prints as.
 
-    An exact 0 stays one, and nothing that is at most 0 becomes positive.
+    Infinity above NaN, which may be anything. An exact 0 stays one, and nothing that is at most 0 becomes positive.
     """
     top = float(value.upper())
-    above = math.nextafter(top, math.inf) if math.isfinite(top) else top
+    above = math.nextafter(top, math.inf) if math.isfinite(top) else math.inf if math.isnan(top) else top
     return min(above, 0.0) if value <= 0 else above
 
 

@@ -7,13 +7,15 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from flint import arb
 
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, ball, precision, upper_double
 from exactdp.elementwise import each_rounded
-from exactdp.numbers import Number, rational, read_alpha, read_delta, read_epsilon
+from exactdp.errors import InvalidInputError
+from exactdp.numbers import Number, rational, read_alpha, read_delta, read_epsilon, shown
 
 
 @steady
@@ -28,7 +30,11 @@ def fdp_beta(pairs: Iterable[tuple[Number, Number]], alpha: Number) -> float:
     """
     a = read_alpha(alpha)
     best = 0.0
-    for epsilon, delta in pairs:
+    for pair in pairs:
+        try:
+            epsilon, delta = pair
+        except (TypeError, ValueError):
+            raise InvalidInputError(f"Pairs of epsilon and delta must be given. Found {shown(pair)}.") from None
         e, d = rational(epsilon, "epsilon"), read_delta(delta)
         with precision(BITS):
             x = ball(min(max(e, Fraction(-(10**6))), Fraction(10**6)))  # farther out the lines are worth nothing
@@ -46,6 +52,18 @@ def _down(value: arb) -> float:
     return below if bool(arb(below) <= value) else math.nextafter(below, 0.0)
 
 
+def _points(curve: object) -> list[tuple[Fraction, Fraction]]:
+    """The points of a curve, refused unless they are points of the unit square that begin at alpha = 0."""
+    if isinstance(curve, TradeOffCurve):
+        alpha, beta = np.asarray(curve.alpha, dtype=float), np.asarray(curve.beta, dtype=float)
+        inside = all(bool(np.all((x >= 0) & (x <= 1))) for x in (alpha, beta))  # NaN is not
+        if alpha.ndim == 1 and alpha.shape == beta.shape and inside and 0 in alpha:
+            return [(Fraction(a), Fraction(b)) for a, b in zip(alpha.tolist(), beta.tolist(), strict=True)]
+    raise InvalidInputError(
+        f"The curve must be a TradeOffCurve with points from alpha = 0 on, between 0 and 1. Found {shown(curve)}."
+    )
+
+
 @steady
 def fdp_delta(curve: TradeOffCurve, epsilon: Any) -> Any:
     """delta at epsilon of the polygon through the points of `curve`, rounded up: the largest 1 - beta - e^epsilon alpha.
@@ -54,7 +72,7 @@ def fdp_delta(curve: TradeOffCurve, epsilon: Any) -> Any:
     curve; the points of `tradeoff()` lie on it, so their polygon does not, unless it has every vertex. For a composition use
     `delta`. epsilon is a number or an array, finite or not.
     """
-    points = [(Fraction(a), Fraction(b)) for a, b in zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True)]
+    points = _points(curve)
 
     def at(e: Fraction | float) -> float:
         if isinstance(e, float):

@@ -49,6 +49,10 @@ def rdp_delta_simple(divergences: Mapping[Number, Number], epsilon: Number) -> f
 
 
 def _least(divergences: Mapping[Number, Number], value: Callable[[arb, arb], arb]) -> float:
+    if not isinstance(divergences, Mapping):
+        raise InvalidInputError(
+            f"Divergences must be given by their orders, as in {{2: 0.5}}. Found {shown(divergences)}."
+        )
     if not divergences:
         raise InvalidInputError("At least one Renyi order must be given. Found none.")
     best = math.inf

@@ -5,7 +5,10 @@ beta and Bayes risk are lower bounds, advantage, epsilon and delta upper bounds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+
+from flint import arb
 
 from exactdp.arithmetic_state import steady
 from exactdp.balls import ball, precision, upper_double
@@ -14,7 +17,7 @@ from exactdp.guarantees.gaussian_dp import gdp_beta, gdp_delta
 from exactdp.guarantees.renyi import rdp_delta, rdp_epsilon
 from exactdp.guarantees.risk import bayes_risk
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta
-from exactdp.numbers import Number, rational, read_delta, read_share
+from exactdp.numbers import Number, read_delta, read_epsilon, read_share
 
 
 @steady
@@ -43,11 +46,14 @@ def get_beta_from_adp(epsilon: Number, delta: Number, alpha: Number) -> float:
 
 @steady
 def get_advantage_from_adp(epsilon: Number, delta: Number) -> float:
-    """The advantage under (epsilon, delta)-DP: (e^epsilon - 1 + 2 delta) / (e^epsilon + 1)."""
-    e, d = rational(epsilon, "epsilon"), read_delta(delta)
+    """The advantage under (epsilon, delta)-DP: (e^epsilon - 1 + 2 delta) / (e^epsilon + 1), from 0 to 1."""
+    e, d = read_epsilon(epsilon), read_delta(delta)
+    if e == math.inf:
+        return 1.0
     with precision(192):
-        value = (ball(e).expm1() + 2 * ball(d)) / (ball(e).exp() + 1)
-        return min(upper_double(value), 1.0)
+        x = arb(e) if isinstance(e, float) else ball(e)
+        value = (x.expm1() + 2 * ball(d)) / (x.exp() + 1)
+        return min(max(upper_double(value), 0.0), 1.0)
 
 
 @steady
