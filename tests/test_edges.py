@@ -8,6 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,15 @@ from exactdp import (
     InvalidInputError,
     Outcomes,
     balls,
+    census,
     conversions,
     guarantees,
 )
 from exactdp.apps.studio.schema.requests import Conversion, OverallQuestion, PairQuestion
 from exactdp.apps.studio.work.dispatch import answered
 from exactdp.census.grids import Grids
+from exactdp.census.journal import Journal
+from exactdp.census.savings import overall_saving
 from exactdp.census.tables import decimal_text
 from exactdp.interop import names
 from exactdp.numbers import exact_text, rational, shown
@@ -140,6 +144,12 @@ def test_numbers_too_long_for_python_to_print() -> None:
     assert str(TEN.explain(tiny))
     assert str(TEN.compare(delta=tiny))
     assert str(TEN.risk(delta=tiny))
+    grids = Grids.read(deltas=[tiny])
+    assert Journal(Path(), SMALL, grids).question
+    for result in (TEN.compare(delta=tiny), TEN.risk(delta=tiny), grids, overall_saving(SMALL, 100, tiny)):
+        assert f"Fraction('{exact_text(tiny)}')" in repr(result)
+    assert repr(Grids.read(deltas=["1/7"])) == "Grids(epsilons=(), deltas=(Fraction(1, 7),), alphas=(), digits=None)"
+    assert census.Release("x", "x", "x", {"US": {"a": tiny}}, {1: ()}).fingerprint
     assert Composition([ApproximateDP(1, tiny), DiscreteLaplace(1)]).delta(2) >= 0
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import numbers
 import re
+from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -44,6 +45,23 @@ def exact_text(value: Fraction | int) -> str:
     except ValueError:
         top, bottom = (str(Decimal(part)) for part in (value.numerator, value.denominator))
         return top if bottom == "1" else f"{top}/{bottom}"
+
+
+def exact_repr(value: Any) -> str:
+    """The repr of a dataclass, of any length. A class whose numbers may be long says `__repr__ = exact_repr`."""
+    parts = (f"{part.name}={_part(getattr(value, part.name))}" for part in fields(value) if part.repr)
+    return f"{type(value).__qualname__}({', '.join(parts)})"
+
+
+def _part(value: Any) -> str:
+    try:
+        return repr(value)
+    except ValueError:
+        if isinstance(value, Fraction):
+            return f"Fraction({exact_text(value)!r})"
+        if isinstance(value, tuple):
+            return f"({', '.join(map(_part, value))},)"
+        return exact_repr(value) if is_dataclass(value) else shown(value)
 
 
 def one_line(text: str) -> str:

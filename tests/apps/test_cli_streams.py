@@ -66,6 +66,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (f"{CERTIFY} -o /dev/full", 2, "/dev/full cannot be read or written: No space left on device. Make room"),
         (f"{EXACTDP} account ...toml --delta 1e-6", 2, "must have a name before its ending"),
         (f"ulimit -v 100000; {CONVERT}", 2, "Raise the limit (ulimit -v)"),
+        (
+            f"ulimit -v 400000; {EXACTDP} report survey.toml -o r.html",
+            2,
+            "Raise the limit (ulimit -v) to half a gigabyte",
+        ),
     ],
 )
 def test_what_is_wrong_with_streams_files_and_limits_is_a_sentence(
@@ -105,6 +110,19 @@ def test_output_through_descriptors_goes_where_they_lead(folder: Path) -> None:
     assert int(done.stdout.split()[-1]) > 20
     assert "sha256" in bash(f"{CERTIFY} -o /dev/stdout | cat", folder).stdout
     assert "sha256" in bash(f"{CERTIFY} -o >(cat >&2); sleep 0.2", folder).stderr
+
+
+def test_numbers_that_python_would_not_print_are_answered(folder: Path) -> None:
+    for command in (
+        "calibrate -m 1 --epsilon 1 --grid 1 --json",
+        "compare -m 1 --json",
+        "report survey.toml -o r.html",
+    ):
+        assert bash(f"{EXACTDP} {command} --delta 1e-5000", folder).returncode == 0, command
+    assert (folder / "r.html").stat().st_size > 10_000
+    few = "PYTHONINTMAXSTRDIGITS=640"
+    assert bash(f"{few} {EXACTDP} certify -m 1 --delta 1e-1000 --digits 5 -o few.json", folder).returncode == 0
+    assert bash(f"{few} {EXACTDP} verify few.json", folder).returncode == 0
 
 
 def test_a_name_that_is_no_text_can_be_written_and_told(folder: Path) -> None:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.zcdp import zcdp_epsilon_simple
-from exactdp.numbers import Number, read_alpha, read_delta, read_epsilon, shown
+from exactdp.numbers import Number, exact_repr, read_alpha, read_delta, read_epsilon, shown
 
 DELTAS = tuple(f"1e-{k}" for k in range(5, 16))
 ALPHAS = ("0.001", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5")
@@ -28,6 +28,8 @@ def stated_epsilons(rho: Fraction) -> list[Fraction]:
 @dataclass(frozen=True)
 class Grids:
     """What is asked of every pair: delta at these epsilons, epsilon at these deltas, beta at these alphas."""
+
+    __repr__ = exact_repr
 
     epsilons: tuple[Fraction, ...] = ()
     deltas: tuple[Fraction, ...] = ()

@@ -23,6 +23,7 @@ from exactdp.census.grids import ARGUMENTS, Grids
 from exactdp.census.pair_results import Interval, PairResult, sound
 from exactdp.census.releases import Release
 from exactdp.errors import ExactDPError
+from exactdp.numbers import exact_text
 from exactdp.version import computed_with, other_versions
 
 _DAMAGED = "cut off or altered"
@@ -65,7 +66,7 @@ class Journal:
     @cached_property
     def question(self) -> str:
         """A digest of what is asked: budget and bypassed levels, the grids, the arithmetic."""
-        asked = [[str(x) for x in grid] for grid in self.grids.by_quantity.values()]
+        asked = [[exact_text(x) for x in grid] for grid in self.grids.by_quantity.values()]
         return _digest(json.dumps(["exactdp journal 2", self.release.fingerprint, self.grids.digits, *asked]))
 
     def read(self) -> Finished:

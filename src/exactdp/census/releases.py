@@ -20,7 +20,7 @@ from exactdp.census.spine import Table, bypass
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.notebooks import repr_html
-from exactdp.numbers import Number, positive, shown
+from exactdp.numbers import Number, exact_text, positive, shown
 
 if TYPE_CHECKING:
     from exactdp.census.study import Study
@@ -75,7 +75,9 @@ class Release:
     @cached_property
     def fingerprint(self) -> str:
         """A digest of the budget and of the bypassed levels, the same on every machine."""
-        rows = [[level, query, str(rho)] for level, queries in self.table.items() for query, rho in queries.items()]
+        rows = [
+            [level, query, exact_text(rho)] for level, queries in self.table.items() for query, rho in queries.items()
+        ]
         text = json.dumps([rows, [[n, list(levels)] for n, levels in sorted(self.bypassed.items())]])
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -26,7 +26,7 @@ from exactdp.guarantees.calibration import (
 )
 from exactdp.guarantees.gaussian_estimates import gaussian_delta
 from exactdp.notebooks import repr_html
-from exactdp.numbers import Number, shown, whole
+from exactdp.numbers import Number, exact_repr, shown, whole
 
 
 @steady
@@ -35,6 +35,7 @@ class Saving:
     """A factor on the grid at which (epsilon, delta) holds while it fails one step below, both certified."""
 
     _repr_html_ = repr_html
+    __repr__ = exact_repr
 
     epsilon: Fraction
     delta: Fraction

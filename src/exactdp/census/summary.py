@@ -15,12 +15,14 @@ from exactdp.census.workers import Runner
 from exactdp.census.worst_pair import Candidates
 from exactdp.guarantees.comparison import other_accounts
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon, zcdp_epsilon_simple
-from exactdp.numbers import rational
+from exactdp.numbers import exact_repr, rational
 
 
 @dataclass(frozen=True)
 class EpsilonRow:
     """epsilon at one delta: certified overall bounds, the usual conversions, the worst pair, the savings."""
+
+    __repr__ = exact_repr
 
     delta: Fraction
     epsilon: Interval
@@ -40,6 +42,8 @@ class EpsilonRow:
 class PowerRow:
     """The best test at level alpha: certified bounds of its type II error, and what zCDP would allow."""
 
+    __repr__ = exact_repr
+
     alpha: Fraction
     beta: Interval
     zcdp_beta: float
@@ -48,6 +52,8 @@ class PowerRow:
 @dataclass(frozen=True)
 class LevelRow:
     """One geographic level of the full path on its own."""
+
+    __repr__ = exact_repr
 
     level: str
     rho: Fraction
@@ -59,6 +65,8 @@ class LevelRow:
 @dataclass(frozen=True)
 class Summary:
     """The tables of a study."""
+
+    __repr__ = exact_repr
 
     epsilons: tuple[EpsilonRow, ...]
     powers: tuple[PowerRow, ...]

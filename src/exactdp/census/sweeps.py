@@ -10,11 +10,14 @@ from functools import partial
 from exactdp.census.pair_results import make_overall
 from exactdp.census.releases import Release
 from exactdp.census.workers import Runner
+from exactdp.numbers import exact_repr
 
 
 @dataclass(frozen=True)
 class SweptDesign:
     """A release with every noise parameter multiplied by a factor."""
+
+    __repr__ = exact_repr
 
     release: Release
     factor: Fraction
@@ -23,6 +26,8 @@ class SweptDesign:
 @dataclass(frozen=True)
 class SweepRow:
     """The overall guarantee of one design at one delta, and the proxy's."""
+
+    __repr__ = exact_repr
 
     design: SweptDesign
     rho: Fraction

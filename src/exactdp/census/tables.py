@@ -110,7 +110,7 @@ def _record(study: Study, summary: Summary, curve: TradeOffCurve) -> dict[str, o
         "title": study.release.title,
         "source": study.release.source,
         "fingerprint": study.release.fingerprint,
-        "rho": str(study.release.rho),
+        "rho": exact_text(study.release.rho),
         "digits": study.grids.digits,
         "summary": plain(summary),
         "tradeoff": {"alpha": curve.alpha.tolist(), "beta_lower": curve.beta.tolist()},

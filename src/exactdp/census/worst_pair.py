@@ -11,7 +11,7 @@ from exactdp.census.grids import Grids
 from exactdp.census.pair_results import PairResult, account_pairs, overall_of
 from exactdp.census.releases import Release
 from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
-from exactdp.numbers import Number
+from exactdp.numbers import Number, exact_repr
 
 _TIE_DIGITS = (20, 40, 80)
 _TELL_APART = 32  # different compositions that a summary tells apart by balls; beyond, it reports the tie
@@ -20,6 +20,8 @@ _TELL_APART = 32  # different compositions that a summary tells apart by balls; 
 @dataclass(frozen=True)
 class Candidates:
     """The pairs that may be the worst for one question: float64 cannot tell them apart. With bounds (larger is worse)."""
+
+    __repr__ = exact_repr
 
     release: Release
     quantity: str

@@ -18,7 +18,7 @@ from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_delta,
 from exactdp.guarantees.near_gaussian import has_gaussians_only
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_delta_simple, zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.notebooks import repr_html
-from exactdp.numbers import shown
+from exactdp.numbers import exact_repr, shown
 from exactdp.theory.gaussian_gap.gap import Gap, GaussianGap
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Comparison:
     """One quantity four ways, at one argument. `exact` are certified bounds; zCDP's figures are safe, the shortcut is not."""
 
     _repr_html_ = repr_html
+    __repr__ = exact_repr
 
     given: str
     value: Fraction

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from exactdp.arithmetic_state import steady
 from exactdp.doubles import LINE_SLACK, UNIT
 from exactdp.notebooks import repr_html
-from exactdp.numbers import log_rational, shown
+from exactdp.numbers import exact_repr, log_rational, shown
 
 
 class Curve(Protocol):
@@ -47,6 +47,7 @@ class Risk:
     """Certified bounds of each figure; the upper end is the safe one, for the Bayes risk the lower end."""
 
     _repr_html_ = repr_html
+    __repr__ = exact_repr
 
     alpha: Fraction
     prior: Fraction

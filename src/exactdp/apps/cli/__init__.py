@@ -5,11 +5,14 @@ from importlib import import_module
 
 from exactdp.apps.cli import streams
 
+_DIGITS = 120_000  # more than numbers.py takes, so that all it took can be said, whatever PYTHONINTMAXSTRDIGITS is
+
 
 def main() -> None:
     """Entry point: the streams first, then what takes a second to load, then the command."""
     streams.prepare()
     streams.leave_when_interrupted()
+    sys.set_int_max_str_digits(_DIGITS)
     if streams.is_cramped():
         sys.exit(streams.refuse("The memory is not enough. Raise the limit (ulimit -v) to half a gigabyte or more."))
     try:

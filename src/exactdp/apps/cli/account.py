@@ -20,7 +20,7 @@ from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target, write_text
 from exactdp.guarantees.comparison import other_accounts
-from exactdp.numbers import positive
+from exactdp.numbers import exact_text, positive
 
 Numbers = list[str] | None
 DeltasOption = Annotated[Numbers, shell.number("--delta", help="Ask for epsilon; repeatable.")]
@@ -53,7 +53,7 @@ def _account(
             rows.append(_row(source, argument, value, bounds, pair))
             done(1)
     if as_json:
-        head = {"release": release.name, "title": release.title, "rho": str(release.rho), "quantity": quantity}
+        head = {"release": release.name, "title": release.title, "rho": exact_text(release.rho), "quantity": quantity}
         shell.print_json({**head, "rows": plain(rows)})
         return
     title = f"{release.title}: " + (f"pair {pair}" if pair else f"{len(release.pairs)} pairs of directed paths")

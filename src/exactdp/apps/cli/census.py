@@ -21,6 +21,7 @@ from exactdp.census.workers import make_runner
 from exactdp.elementwise import read_digits
 from exactdp.errors import MissingExtraError, WorkersError
 from exactdp.files import write_text
+from exactdp.numbers import exact_text
 
 
 @shell.app.command("census")
@@ -75,7 +76,7 @@ def _census(
     files.append(folder / "report.html")
     write_text(files[-1], build(study, summary, charts=figures and not remark))
     if as_json:
-        head = {"release": name, "rho": str(release.rho), "pairs": len(study.pairs)}
+        head = {"release": name, "rho": exact_text(release.rho), "pairs": len(study.pairs)}
         shell.print_json({**head, **plain(summary), "files": [str(f) for f in files]})
         return
     _show(study, summary)
@@ -99,7 +100,7 @@ def _resumable(folder: Path) -> Iterator[None]:
 
 def _show(study: Study, summary: Summary) -> None:
     release = study.release
-    print(f"{release.title}: {len(study.pairs)} pairs of directed paths, rho = {release.rho}")
+    print(f"{release.title}: {len(study.pairs)} pairs of directed paths, rho = {exact_text(release.rho)}")
     print(f"{study.grids.digits} digits in balls" if study.grids.digits else "float64 with certified bounds")
     print()
     columns = ["delta", "epsilon", "zCDP simple", "zCDP optimal", "Gaussian", "worst pair", "saved", "saved (optimal)"]

@@ -18,7 +18,7 @@ from exactdp.guarantees.calibration import calibrate, target
 from exactdp.guarantees.risk import risk_of
 from exactdp.guarantees.tightest_mu import tightest_mu
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_delta_simple, zcdp_epsilon, zcdp_epsilon_simple
-from exactdp.numbers import rational, read_share, whole
+from exactdp.numbers import exact_text, rational, read_share, whole
 
 BetaOption = Annotated[str | None, shell.number("--beta", help="The least type II error at alpha.")]
 AdvantageOption = Annotated[str | None, shell.number("--advantage", help="The largest advantage.")]
@@ -121,7 +121,12 @@ def _calibrate(
         )
     else:
         factor = calibrate_release(shell.read_design(design), wanted, level, steps)[0]
-    result = {"factor": str(factor), "value": float(factor), "grid": f"1/{steps}", "target": dataclasses.asdict(wanted)}  # type: ignore[call-overload]
+    result = {
+        "factor": exact_text(factor),
+        "value": float(factor),
+        "grid": f"1/{steps}",
+        "target": dataclasses.asdict(wanted),
+    }  # type: ignore[call-overload]
     if as_json:
         shell.print_json(result)
         return

@@ -36,7 +36,7 @@ from exactdp.census.releases import Release
 from exactdp.census.tables import finite
 from exactdp.elementwise import DIGITS
 from exactdp.errors import ExactDPError, InvalidInputError
-from exactdp.numbers import one_line, whole
+from exactdp.numbers import exact_text, one_line, whole
 
 FAILED = 1  # a verdict; nothing else may end with it
 DEFECT = 70  # sysexits.h: an internal error
@@ -255,7 +255,11 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
 
 def print_json(value: Any, indent: int = 1) -> None:
     """A value as JSON on standard output; what JSON does not have, such as fractions and infinities, as texts."""
-    print(json.dumps(finite(value), indent=indent, default=str))
+    print(json.dumps(finite(value), indent=indent, default=_text))
+
+
+def _text(value: object) -> str:
+    return exact_text(value) if isinstance(value, Fraction) else str(value)
 
 
 def percent(share: Fraction) -> str:

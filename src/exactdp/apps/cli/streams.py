@@ -136,7 +136,7 @@ def is_cramped() -> bool:
     from resource import RLIM_INFINITY, RLIMIT_AS, getrlimit
 
     limit = getrlimit(RLIMIT_AS)[0]
-    return limit != RLIM_INFINITY and limit < 320 << 20
+    return limit != RLIM_INFINITY and limit < 512 << 20
 
 
 def leave_when_interrupted() -> None:

@@ -177,8 +177,8 @@ def _noise_of(table: CountTable, allocation: Allocation) -> list[dict[str, objec
             "level": level,
             "query": query,
             "cells": cells[level, query],
-            "sigma2_of_the_design": str(1 / rho),
-            "sigma2_drawn": str(drawn_sigma2(1 / rho)),
+            "sigma2_of_the_design": exact_text(1 / rho),
+            "sigma2_drawn": exact_text(drawn_sigma2(1 / rho)),
             "scale": scale_for(1 / rho),
         }
         for level, queries in allocation.table.items()

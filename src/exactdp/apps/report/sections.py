@@ -11,7 +11,7 @@ from exactdp.apps.report.markup import Child, Markup, Section, columns, facts, f
 from exactdp.apps.report.numerals import DOWN, UP, data, decimals, equals, exact, fine, percent, significant, whole
 from exactdp.apps.report.plain_words import DELTA, equation, saved, words
 from exactdp.census.summary import EpsilonRow
-from exactdp.numbers import shown
+from exactdp.numbers import exact_text, shown
 
 MOST_PATHS = 200
 """Directed paths that are listed; the budget file has them all."""
@@ -55,7 +55,7 @@ def _epsilon_row(content: Content, row: EpsilonRow) -> list[Child]:
         verdict = text("\u25b2 too high")
     return [
         exact(row.delta),
-        data(row.epsilon[1], fine(row.epsilon[1], 8, UP), f"epsilon-{row.delta}"),
+        data(row.epsilon[1], fine(row.epsilon[1], 8, UP), f"epsilon-{exact_text(row.delta)}"),
         data(row.zcdp_optimal, fine(row.zcdp_optimal, 4, UP)),
         data(row.zcdp_simple, fine(row.zcdp_simple, 4, UP)),
         data(row.gaussian, fine(row.gaussian, 8)),
@@ -113,7 +113,7 @@ def _power_table(content: Content) -> Markup | None:
     rows = [
         [
             exact(row.alpha),
-            data(row.beta[0], fine(row.beta[0], 8, DOWN), f"beta-{row.alpha}"),
+            data(row.beta[0], fine(row.beta[0], 8, DOWN), f"beta-{exact_text(row.alpha)}"),
             decimals(1 - Fraction(row.beta[0]), 6, UP),
             decimals(1 - Fraction(row.zcdp_beta), 6, UP),
         ]
