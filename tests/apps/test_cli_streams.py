@@ -71,6 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             2,
             "Raise the limit (ulimit -v) to half a gigabyte",
         ),
+        (f"ulimit -n 20; timeout 60 {EXACTDP} sweep survey.toml --dask local", 2, "256 open files, and 20 are allowed"),
     ],
 )
 def test_what_is_wrong_with_streams_files_and_limits_is_a_sentence(

@@ -157,6 +157,15 @@ def test_workers_end_with_the_run(tmp_path: Path, by: signal.Signals) -> None:
         run.kill()
 
 
+def test_a_cluster_that_cannot_be_started_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(**_: object) -> None:
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr("dask.distributed.LocalCluster", refused)
+    with pytest.raises(exactdp.InvalidInputError, match=r"started here \(Nanny failed to start\)\. Raise the limits"):
+        Cluster("local")
+
+
 def test_jobs_and_addresses_are_checked() -> None:
     with pytest.raises(exactdp.InvalidInputError, match=r"jobs must be a whole number of at least 1\. Found 0"):
         make_runner(0)

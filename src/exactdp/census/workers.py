@@ -30,6 +30,7 @@ _Result = TypeVar("_Result")
 
 _ATTEMPTS = 5  # how often tasks lost with a killed worker are handed out again
 _MOST_JOBS = 4096
+_OPEN_FILES = 256  # of a cluster on this machine
 _PATIENCE = 60.0  # seconds in which a cluster without workers may get some
 _VERSION = "__import__('exactdp').__version__"  # what every exactdp can be asked, so that old ones are told by name
 _REMEDY = "Install the same versions on all workers and start them again."
@@ -175,9 +176,11 @@ class Cluster(Runner):
             raise MissingExtraError("--dask", "cluster") from None
         self._distributed: Any = distributed
         self._address, self._local = address, None
-        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what matters is said in the error
+        for name in ("distributed", "distributed.client"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is said in the error
         try:
             if address == "local":
+                _check_open_files()
                 self._local = distributed.LocalCluster(
                     n_workers=jobs,
                     threads_per_worker=1,
@@ -185,8 +188,13 @@ class Cluster(Runner):
                     silence_logs=50,
                 )
             self._client = distributed.Client(self._local or address, timeout="10s")
-        except (OSError, ValueError, TimeoutError) as error:
+        except (OSError, ValueError, TimeoutError, RuntimeError) as error:
             self.close()
+            if address == "local":
+                raise InvalidInputError(
+                    f"No dask cluster could be started here ({one_line(str(error)).rstrip('.')}). "
+                    "Raise the limits of memory and open files (ulimit -v, ulimit -n), or ask for --jobs instead."
+                ) from None
             raise InvalidInputError(
                 f"No dask scheduler could be reached at {address} ({one_line(str(error))}). "
                 "Give an address such as tcp://host:8786, or local."
@@ -258,6 +266,16 @@ class Cluster(Runner):
             if part is not None:
                 with contextlib.suppress(Exception):
                     part.close()
+
+
+def _check_open_files() -> None:
+    """Refuse what dask would go on trying without end."""
+    if sys.platform != "win32":
+        from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
+
+        limit = getrlimit(RLIMIT_NOFILE)[0]
+        if limit != RLIM_INFINITY and limit < _OPEN_FILES:
+            raise OSError(f"it needs {_OPEN_FILES} open files, and {limit} are allowed")
 
 
 def make_runner(jobs: int = 1, dask: str | None = None, in_small_parts: bool = False) -> Runner:
