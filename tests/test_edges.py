@@ -23,8 +23,10 @@ from exactdp import (
     Composition,
     DiscreteGaussian,
     DiscreteLaplace,
+    Gaussian,
     InvalidInputError,
     Outcomes,
+    RandomizedResponse,
     balls,
     census,
     conversions,
@@ -217,6 +219,24 @@ def test_fdp_delta_refuses_what_is_no_curve(alpha: list[float], beta: list[float
         for epsilon in (0, [0, 1], math.inf):
             with pytest.raises(InvalidInputError, match="must be a TradeOffCurve"):
                 guarantees.fdp_delta(thing, epsilon)
+
+
+def test_a_release_is_not_scaled_out_of_range() -> None:
+    for factor in ("1e-5000", Fraction(1, 10**5000), 10**5000, "1e-30"):
+        with pytest.raises(InvalidInputError, match="sigma2 must be between"):
+            SMALL.scaled(factor)
+
+
+@pytest.mark.filterwarnings("ignore::exactdp.AccuracyWarning")
+def test_logarithms_that_two_doubles_do_not_hold() -> None:
+    """Neither a warning of NumPy nor an overflow, and the cross-check leaves out what does not apply."""
+    far = 2 * DiscreteGaussian(10**17)
+    assert far.delta(10**9) == 5e-324
+    low, high = far.log_delta_bounds(10**9)
+    assert low <= -2.5e34 <= high < -2.4e34  # the tail of the normal distribution at (epsilon / mu)^2 / 2
+    found = (4 * Gaussian(2) + RandomizedResponse("1/2")).cross_check(10**9)
+    assert found.agree
+    assert "dense FFT" not in [o.method for o in found.opinions]
 
 
 def test_families_that_are_none_are_refused() -> None:

@@ -103,6 +103,8 @@ class Release:
             name: {query: rho / by if level in (None, name) else rho for query, rho in queries.items()}
             for name, queries in self.table.items()
         }
+        for rho in {rho for queries in table.values() for rho in queries.values()}:
+            DiscreteGaussian(1 / rho)  # refuses noise that there is not
         return replace(self, table=table)
 
     def account(

@@ -27,6 +27,7 @@ from exactdp.errors import AccuracyError
 from exactdp.mechanisms.loss import Tilted
 
 POINTS = 1 << 17
+_MOST_GROWTH = 700.0  # the logarithm of what rounding to the grid may do to a weight: beyond it is no double
 _LONGEST = 1 << 20  # points of one part's own lattice
 _OFF_GRID = 1e-9  # of a step: how far from its point a loss on the grid may have been rounded
 _SHORTEST = 1e-12  # a grid as long as this for a loss that is nearly constant
@@ -81,7 +82,10 @@ class DenseFFT(OneByOne):
             missing += rounded.missing
         shift = (start - self._first) % points
         self._up, self._down = (np.roll(np.fft.irfft(v, points), shift) for v in (up, down))
-        growth = math.exp(abs(self._lam) * self.step * (len(views) + 1))
+        log_growth = abs(self._lam) * self.step * (len(views) + 1)
+        if log_growth > _MOST_GROWTH:
+            raise AccuracyError("The dense method does not apply: the grid is too coarse for so large a tilt.")
+        growth = math.exp(log_growth)
         self._wrong = growth * (wrong + 8 * math.log2(points) * UNIT)
         slip = (2 * len(views) + 2) * self.step
         ends = self._first * self.step + slip, (self._first + points) * self.step - slip
@@ -143,6 +147,8 @@ class DenseFFT(OneByOne):
         high = float(high_row @ gain) + wrong + self._missing
         low = float(low_row @ gain) - wrong - self._missing
         slack = POWER_SLACK + 4 * UNIT * abs(log_scale)
+        if not slack <= 1:  # beyond it the rounding of the logarithm is more than a factor 1 + slack
+            raise AccuracyError("The dense method does not apply: a double does not hold so large a logarithm.")
         return log_scale, max(low, 0.0) * (1 - slack), high * (1 + slack), max(slope, 0.0)
 
 

@@ -17,6 +17,7 @@ from exactdp.engine.line.plan import LinePlan
 from exactdp.engine.line.protocol import Used
 from exactdp.engine.payoff import Payoff
 from exactdp.engine.sieve.fixed_point import Turn
+from exactdp.errors import AccuracyError
 
 _SECOND_DOUBLE = 1e-18  # more than the rounding of the second of two doubles that add up to a logarithm below 1e13
 _NODES_AT_ONCE = 1 << 14
@@ -159,7 +160,10 @@ class LineContour:
                 exact = self.plan.log_moment - tilt * y
                 high = float(exact.mid())
                 rest = exact - arb(high)
-                rows.append((high, float(rest.mid()), float(rest.rad()) + _SECOND_DOUBLE))
+                low = float(rest.mid())
+                if not abs(low) <= 1:
+                    raise AccuracyError("The Fourier sum does not apply: two doubles do not hold so large a logarithm.")
+                rows.append((high, low, float(rest.rad()) + _SECOND_DOUBLE + UNIT * abs(low)))
         columns = np.array(rows).reshape(-1, 3).T
         return columns[0], columns[1], columns[2]
 
