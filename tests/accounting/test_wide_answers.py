@@ -12,10 +12,13 @@ import pytest
 
 from any_oracle import listed
 from exactdp import census
+from exactdp.accounting import planner
 from exactdp.accounting.composition import Composition
 from exactdp.accounting.directions import BothDirections
 from exactdp.brackets import Bracket
 from exactdp.census.overall import Overall
+from exactdp.engine.lattice.accuracy import ACCURACY
+from exactdp.engine.lattice.contours import Contours
 from exactdp.errors import AccuracyWarning
 from exactdp.mechanisms.approximate_dp import ApproximateDP
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -31,6 +34,27 @@ def test_where_the_sieve_is_wide_a_list_of_values_is_asked() -> None:
     assert 0 < bounds.lower <= bounds.upper <= bounds.lower * (1 + 1e-10)
     exact = listed(CLUMPS.mechanisms).delta(Fraction(640))
     assert bounds.lower <= exact <= bounds.upper
+
+
+@pytest.mark.parametrize("many_steps", [planner.MANY_STEPS, 10**9], ids=["list first", "sieve first"])
+def test_what_is_wider_than_promised_is_asked_of_a_list_where_values_are_few(
+    many_steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sieve alone leaves 4e-7, which is not wide enough for a warning, but wider than the docstring says."""
+    monkeypatch.setattr(planner, "MANY_STEPS", many_steps)
+    c = Composition(CLUMPS.mechanisms)
+    bounds = c.delta_bounds(500)
+    assert 0 < bounds.lower <= bounds.upper <= bounds.lower * (1 + ACCURACY)
+    assert bounds.lower <= listed(c.mechanisms).delta(Fraction(500)) <= bounds.upper
+
+
+def test_a_short_list_comes_before_a_long_contour(monkeypatch: pytest.MonkeyPatch) -> None:
+    c = Composition(CLUMPS.mechanisms)
+    monkeypatch.setattr(Contours, "contour", lambda *_: pytest.fail("a contour was built"))
+    assert np.ptp(c.epsilon_bounds("1e-100")) <= 1e-11 * 705
+    told = c.explain(500)
+    assert told.method == "direct enumeration"
+    assert told.relative_width <= ACCURACY
 
 
 def test_1_minus_delta_of_hardly_any_noise_is_known_in_relative_terms() -> None:

@@ -18,20 +18,27 @@ from exactdp.accounting.explanation import Explanation, explain_on_lattice
 from exactdp.accounting.privacy_profile import profile
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.accounting.tradeoff_vertices import tradeoff_curve
-from exactdp.brackets import Point, both, overwrite
+from exactdp.brackets import Bounds, Point, both, overwrite
 from exactdp.engine.effort import Effort
-from exactdp.engine.lattice.accuracy import beta_is_wide
+from exactdp.engine.lattice.accuracy import ACCURACY, beta_is_wide
 from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.lattice import Group, Lattice
+from exactdp.engine.line.enumeration import expected_values
 from exactdp.engine.line.total_loss import Part, TotalLoss
 from exactdp.engine.sieve.phases import LARGEST_NODES
 from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.mechanism import Mechanism
-from exactdp.widths import WIDE, epsilon_is_wide
+from exactdp.widths import WIDE, epsilon_widths
 
 LARGEST_STRIDE = 2_000_000
 """Windows that the sieve would have to walk for one contour; beyond it other methods are faster."""
+
+FEW_VALUES = math.log(1e6)
+"""log of the number of values of the loss up to which listing them all takes no time worth counting."""
+
+MANY_STEPS = 10_000
+"""Lattice steps in one standard deviation of the loss from which a contour takes longer than such a list."""
 
 _LOG = logging.getLogger(__name__)
 _Asked = TypeVar("_Asked")
@@ -39,27 +46,29 @@ _T = TypeVar("_T")
 _Ends = tuple[float, float]
 
 
-def _first(found: _T, _: Callable[[_Asked], _T], __: _Asked) -> _T:
+def _first(found: _T, _: Callable[[_Asked], _T], __: _Asked, ___: float) -> _T:
     return found
 
 
-def _narrowed_point(found: Point, ask: Callable[[list[Fraction]], Point], epsilons: list[Fraction]) -> Point:
-    """Certified points, and where they are wide what others have to say as well."""
-    wide = np.flatnonzero(found.is_wide(WIDE)).tolist()
+def _narrowed_point(
+    found: Point, ask: Callable[[list[Fraction]], Point], epsilons: list[Fraction], width: float
+) -> Point:
+    """Certified points, and where they are wider than `width` what others have to say as well."""
+    wide = np.flatnonzero(found.is_wide(width)).tolist()
     if wide:
         own = Point.of_rows(np.array(found.rows())[:, wide])
         overwrite(found, wide, own.within(ask([epsilons[i] for i in wide])))
     return found
 
 
-def _narrowed_epsilon(found: _Ends, ask: Callable[[Fraction], _Ends], delta: Fraction) -> _Ends:
+def _narrowed_epsilon(found: _Ends, ask: Callable[[Fraction], _Ends], delta: Fraction, width: float) -> _Ends:
     """The same for epsilon."""
-    return both(found, ask(delta)) if epsilon_is_wide(*found) else found
+    return found if epsilon_widths(Bounds(*found))[0] <= width else both(found, ask(delta))
 
 
-def _narrowed_beta(found: _Ends, ask: Callable[[Fraction], _Ends], alpha: Fraction) -> _Ends:
+def _narrowed_beta(found: _Ends, ask: Callable[[Fraction], _Ends], alpha: Fraction, width: float) -> _Ends:
     """The same for beta, whose width counts relative to itself."""
-    return both(found, ask(alpha)) if beta_is_wide(*found, WIDE) else found
+    return both(found, ask(alpha)) if beta_is_wide(*found, width) else found
 
 
 @dataclass(frozen=True)
@@ -72,21 +81,40 @@ class OnLattice(BothDirections):
     def _own(self) -> Contours:
         return Contours(self.lattice, effort=self.effort)
 
+    @cached_property
+    def _has_few_values(self) -> bool:
+        """Whether the other methods answer at once, from a list. Heuristic: affects speed and accuracy only."""
+        return expected_values(self.total, 0.0) <= FEW_VALUES
+
+    @cached_property
+    def _lists_first(self) -> bool:
+        """Whether such a list is also faster than a contour. Heuristic: affects speed and accuracy only."""
+        return self._has_few_values and math.sqrt(self.lattice.r) > MANY_STEPS * self.lattice.h
+
     def _or_else(
         self,
         by_sieve: Callable[[Contours, _Asked], _T],
         otherwise: Callable[[_Asked], _T],
         asked: _Asked,
-        join: Callable[[_T, Callable[[_Asked], _T], _Asked], _T] = _first,
+        join: Callable[[_T, Callable[[_Asked], _T], _Asked, float], _T] = _first,
     ) -> _T:
-        """What the sieve says; where it gives up what the other methods say, and where it is wide what both say (`join`)."""
+        """What the sieve says; where it gives up what the other methods say, and where it is wide what both say (`join`).
+
+        Where the values of the loss are few, wide means wider than is promised, and where listing them is faster the other
+        methods are asked first.
+        """
+
+        def sieved(asked: _Asked) -> _T:
+            return by_sieve(self._own, asked)
+
+        first, second = (otherwise, sieved) if self._lists_first else (sieved, otherwise)
         try:
-            found = by_sieve(self._own, asked)
+            found = first(asked)
         except (LatticeTooFineError, AccuracyError):
-            _LOG.debug("The lattice is too fine for this question; the methods on the line answer.")
-            return otherwise(asked)
+            _LOG.debug("The first method gave up on this question; the next one answers.")
+            return second(asked)
         try:
-            return join(found, otherwise, asked)
+            return join(found, second, asked, ACCURACY if self._has_few_values else WIDE)
         except (LatticeTooFineError, AccuracyError):
             return found
 
@@ -111,7 +139,7 @@ class OnLattice(BothDirections):
         return self._or_else(tradeoff_curve, super().curve, num)
 
     def explain(self, epsilon: Fraction) -> Explanation:
-        """The account of the sieve."""
+        """The account of the method that is asked first."""
         return self._or_else(explain_on_lattice, super().explain, epsilon)
 
 

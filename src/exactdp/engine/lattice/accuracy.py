@@ -1,6 +1,7 @@
 """How narrow answers are, and what is tried until they are: the widths, the limits and the order.
 
-For delta, 1 - delta and tails, in this order, each step only where the bounds found before are further apart than RESORT_WIDTH:
+Where the values of the loss are few and its lattice is fine the list of them comes first (accounting/planner.py). Elsewhere, for
+delta, 1 - delta and tails, in this order, each step only where the bounds found before are further apart than RESORT_WIDTH:
 
     float64         the Fourier sum of the whole composition
     conditioning    a sum over the noise of one coarse mechanism, where the loss comes in clumps (conditioning.py)
@@ -11,7 +12,8 @@ Others go on from there, each in its own file; what is wide is asked again, and 
     beta            its tails in balls, where it is wider than RESORT_WIDTH_BETA (accounting/enclosures.py)
     epsilon         its ends in balls, where it is wide (widths.py; accounting/enclosures.py)
     a pair          contours of its own, where those that pairs share leave it wider than these two (accounting/pairs.py)
-    all of them     the methods on the line as well, where they are still wide (widths.py; accounting/planner.py)
+    all of them     the methods on the line as well, where they are still wide (widths.py; accounting/planner.py): wider than
+                    ACCURACY where the values of the loss are few, so that a list of them costs next to nothing
     on the line     the next method that applies, where one leaves it wide (engine/line/methods.py)
 
 What is wide in the end is returned with a warning: proved all the same.
