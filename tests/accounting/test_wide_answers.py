@@ -55,6 +55,7 @@ def test_a_short_list_comes_before_a_long_contour(monkeypatch: pytest.MonkeyPatc
     told = c.explain(500)
     assert told.method == "direct enumeration"
     assert told.relative_width <= ACCURACY
+    c.point([Fraction(225), Fraction(227), Fraction(235)])  # delta about 0.8: 1 - delta has a digit less
 
 
 def test_1_minus_delta_of_hardly_any_noise_is_known_in_relative_terms() -> None:

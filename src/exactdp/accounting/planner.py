@@ -53,8 +53,11 @@ def _first(found: _T, _: Callable[[_Asked], _T], __: _Asked, ___: float) -> _T:
 def _narrowed_point(
     found: Point, ask: Callable[[list[Fraction]], Point], epsilons: list[Fraction], width: float
 ) -> Point:
-    """Certified points, and where they are wider than `width` what others have to say as well."""
-    wide = np.flatnonzero(found.is_wide(width)).tolist()
+    """Certified points, and where they are wider than `width` what others have to say as well.
+
+    The smaller of delta and 1 - delta may be known as 1 minus the other one only, which loses a digit.
+    """
+    wide = np.flatnonzero(found.delta.is_wide(width) | found.rest.is_wide(min(10 * width, WIDE))).tolist()
     if wide:
         own = Point.of_rows(np.array(found.rows())[:, wide])
         overwrite(found, wide, own.within(ask([epsilons[i] for i in wide])))
