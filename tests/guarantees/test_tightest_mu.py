@@ -22,6 +22,7 @@ from exactdp.guarantees.tightest_mu import (
     GaussianDP,
     is_near_gaussian,
     is_too_small,
+    least_mu,
     tail_holds,
     tightest_mu,
     violates,
@@ -244,6 +245,35 @@ def test_a_limit_of_work_ends_with_a_wider_mu() -> None:
     assert found.lower <= exact.upper
     assert exact.lower <= found.upper <= exact.upper * 1.01
     assert found.upper > exact.upper * (1 + 1e-6)
+
+
+def test_a_short_limit_of_work_ends_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every epsilon takes long where there is hardly any noise, so few are asked for; the exact mu is 448.7875."""
+    asked: list[Fraction] = []
+    point = Composition.point
+    monkeypatch.setattr(Composition, "point", lambda self, epsilons: asked.extend(epsilons) or point(self, epsilons))
+    with pytest.warns(AccuracyWarning, match="bounds of mu are proved but"):
+        found = tightest_mu((100 * DiscreteGaussian("1/1000")).within(max_seconds=0.01))
+    assert 440 < found.lower < 448.7875 < found.upper < 500
+    assert len(asked) <= 40
+
+
+@pytest.mark.filterwarnings("ignore::exactdp.errors.AccuracyWarning")
+def test_mu_of_a_million_copies_of_hardly_any_noise() -> None:
+    """1 - delta(0) is about e^-250000000: such a logarithm is a double like any other."""
+    found = tightest_mu((10**6 * DiscreteGaussian("1/1000")).within(max_seconds=0.1))
+    assert 0 < found.lower <= found.upper <= found.lower * 1.001
+
+
+def test_no_mu_below_the_root_of_2_rho_is_a_lower_bound_without_any_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("exactdp.guarantees.tightest_mu.violates", lambda *_: False)
+    for c in (TEN, COARSE["two"]):
+        with pytest.warns(AccuracyWarning, match="bounds of mu are proved but"):
+            lower = tightest_mu(c).lower
+        assert lower == least_mu(c)
+        assert c.mu * (1 - 1e-15) <= lower
+        assert Fraction(lower) ** 2 < 2 * c.rho
+    assert least_mu(COARSE["mixed"]) == 0  # rho is no more than an upper bound there
 
 
 NEAR = [

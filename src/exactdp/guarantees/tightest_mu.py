@@ -28,6 +28,7 @@ from exactdp.doubles import Floats
 from exactdp.errors import AccuracyError, InvalidInputError
 from exactdp.guarantees.gaussian_dp import bisect
 from exactdp.guarantees.near_gaussian import has_gaussians_only, near_gaussian
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.notebooks import repr_html
@@ -39,8 +40,12 @@ if TYPE_CHECKING:
 _BITS = 160
 _FARTHEST = 600
 _RELATIVE = Fraction(9, 10**7)  # accuracy of mu that is aimed at
-_COARSE = 32  # intervals to begin with
+_COARSE = 32  # intervals to begin with, and _TERMS_PER_INTERVAL of the effort for each
+_FEWEST = 3
+_TERMS_PER_INTERVAL = 3000
 _TERMS_PER_POINT = 300  # of the effort: by default 4000 epsilons are looked at
+_TERMS_IN_BALLS = 1500  # the same where float64 cannot tell 1 - delta: 800 of them
+_HARDLY_ANY = Fraction(1, 20)  # a sigma2 below it is hardly any noise: 1 - delta is below what float64 can tell
 _SHORTEST = 1e-12
 _LOOKED_AT = 3  # intervals of each round in which a violation is looked for
 _COVERED_UP_TO = 2  # rounds in which intervals are tried without chords
@@ -56,14 +61,14 @@ Interval = tuple[Fraction, Fraction]
 @steady
 @dataclass(frozen=True)
 class GaussianDP:
-    """Bounds of the tightest mu: at `lower` some epsilon violates mu-GDP, at `upper` mu-GDP is proved."""
+    """Bounds of the tightest mu: at `lower` mu-GDP is proved not to hold, at `upper` that it does."""
 
     _repr_html_ = repr_html
 
     lower: float
     upper: float
     epsilon: float
-    """Where the lower bound was found."""
+    """Where the lower bound was found; if that is sqrt(2 rho), which no one epsilon shows, where the largest mu seemed needed."""
 
 
 def _tangent(mu: Fraction, at: Fraction, epsilon: Fraction) -> tuple[arb, arb]:
@@ -197,13 +202,29 @@ def is_too_small(composition: Composition, mu: Fraction) -> bool:
     return has_gaussians_only(composition) and bool(mu * mu < 2 * composition.rho)
 
 
+def least_mu(composition: Composition) -> float:
+    """The largest double below sqrt(2 rho) that is proved to be too small; 0 where nothing is known."""
+    found = composition.mu if has_gaussians_only(composition) else 0.0
+    while found and not is_too_small(composition, Fraction(found)):
+        found = math.nextafter(found, 0.0)
+    return found
+
+
+def _terms_per_point(composition: Composition) -> int:
+    """What one epsilon costs. Heuristic: affects speed and width only."""
+    noise = [m.sigma2 for m in composition.mechanisms if isinstance(m, DiscreteGaussian)]
+    return _TERMS_IN_BALLS if noise and min(noise) < _HARDLY_ANY else _TERMS_PER_POINT
+
+
 class _MuSearch:
     """Upper bounds from chords and tails, lower bounds from violations, until they meet or the work limit is reached."""
 
     def __init__(self, composition: Composition) -> None:
         self._composition = composition
         self._rho = Fraction(composition.rho) if math.isfinite(composition.rho) else None
-        self._chords = Chords(composition, max(composition.effort.terms // _TERMS_PER_POINT, 4 * _COARSE))
+        terms = composition.effort.terms
+        self._coarse = min(max(terms // _TERMS_PER_INTERVAL, _FEWEST), _COARSE)
+        self._chords = Chords(composition, max(terms // _terms_per_point(composition), 4 * self._coarse))
         self._near = near_gaussian(composition)
         end = float(composition.epsilon_bounds(0).upper)
         self._end = Fraction(end) if math.isfinite(end) else None
@@ -215,7 +236,7 @@ class _MuSearch:
         if first is None and self._rho is not None:
             first = self._rho + 2 * Fraction(self._composition.mu)
         assert first is not None  # a mechanism without rho has a greatest loss, or an infinite one
-        self._look_at([first * i / _COARSE for i in range(_COARSE)])
+        self._look_at([first * i / self._coarse for i in range(self._coarse)])
         for exponent in range(14):
             relative = _RELATIVE * 4**exponent
             last = self._last(self._goal(relative))
@@ -324,15 +345,15 @@ class _MuSearch:
             first = math.floor(-self._rho / step) + 1
             points = [self._rho + step * t for t in range(first, math.ceil((last - self._rho) / step))]
         else:
-            points = [last * i / _COARSE for i in range(1, _COARSE)]
+            points = [last * i / self._coarse for i in range(1, self._coarse)]
         return list(pairwise(sorted({Fraction(0), *points, last})))
 
     def _violated(self) -> tuple[float, float]:
-        """A mu that is proved to be violated, as large as was found, and where."""
+        """A mu that is proved to be violated, as large as was found and no less than what is too small anyway, and where."""
         (mu, where), back = self._best, 1e-12
         while mu > 1e-300 and not violates(self._composition, Fraction(mu), Fraction(where)):
             mu, back = mu * (1 - min(back, 0.5)), 4 * back
-        return (mu, where) if mu > 1e-300 else (0.0, where)
+        return max(mu if mu > 1e-300 else 0.0, least_mu(self._composition)), where
 
 
 def _pieces(pair: Interval, needed: float, goal: float) -> int:
@@ -364,7 +385,7 @@ def _parallel(mu: float, z: float, low: Fraction, high: Fraction) -> Fraction:
 def _mu_at(epsilon: float, log_delta: float, log_rest: float) -> float:
     """mu with delta_mu(epsilon) = delta(epsilon), by bisection on logarithms; 0 where delta is too near 1 to tell. Heuristic:
     proved afterwards."""
-    if not (log_delta > -1e6 and log_rest > -1e6):
+    if not (log_delta > -1e12 and log_rest > -1e12):
         return 0.0
     if log_delta < -0.7:
         return bisect(lambda mu: gaussian_logs(mu, epsilon)[0] - log_delta, 1e-9, 1e6)
