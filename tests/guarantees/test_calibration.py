@@ -8,8 +8,11 @@ from fractions import Fraction
 
 import pytest
 
+import command_line
 import oracle
+from exactdp import census
 from exactdp.accounting.composition import Composition
+from exactdp.census.savings import calibrate_release, is_in_range
 from exactdp.errors import AccuracyError, InvalidInputError
 from exactdp.guarantees.calibration import (
     LARGEST_FACTOR,
@@ -60,6 +63,7 @@ def check(c: Composition, wanted: Target, grid: int, part: set[Mechanism] | None
     assert _met(at, wanted) is True
     below = found.factor - found.step
     if below > 0 and all(Fraction(1, 1000) <= m.sigma2 * below for m in c.mechanisms):
+        assert found.below_exists
         assert _met(with_noise(c, below, part), wanted) is False
     return found
 
@@ -371,6 +375,20 @@ def test_the_step_below_is_out_of_range() -> None:
     """No noise of less than sigma2 = 1/1000 can be asked for; the factor is the least that can."""
     found = calibrate(Composition([DiscreteGaussian("0.001")]), target(epsilon=600, delta="0.5"), grid=10)
     assert found.factor == 1
+    assert not found.below_exists
+    told = command_line.run("calibrate", "-m", "0.001", "--epsilon", "600", "--delta", "0.5", "--grid", "10").stdout
+    assert told == (
+        "Every noise variance times 1 meets the target, which is proved; "
+        "times 0.9 is outside the range of allowed noise and was not tried.\n"
+    )
+
+
+def test_a_release_whose_step_below_is_out_of_range() -> None:
+    coarse = census.Release("one", "", "", {"Nation": {"age": Fraction(1000)}}, {1: ()})
+    factor, _ = calibrate_release(coarse, target(epsilon=1200, delta="0.6"), grid=10)
+    assert factor == 1
+    assert is_in_range(coarse, factor)
+    assert not is_in_range(coarse, Fraction(9, 10))
 
 
 def test_a_delta_below_the_doubles_is_met_by_no_less() -> None:

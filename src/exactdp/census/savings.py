@@ -2,13 +2,15 @@
 
 A factor c multiplies every noise parameter sigma2. It is reported on a grid of 1/10000, on the safe side. Guarantee: at c the
 release satisfies (epsilon, delta), at one grid step less it does not, both by certified bounds of delta over all pairs
-(Theorem 4; docs/theory/engine.md, section 9). That still smaller factors fail as well is not claimed.
+(Theorem 4; docs/theory/engine.md, section 9), unless that is outside the range of noise and was not tried.
+That still smaller factors fail as well is not claimed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
@@ -32,7 +34,7 @@ from exactdp.numbers import Number, exact_repr, shown, whole
 @steady
 @dataclass(frozen=True)
 class Saving:
-    """A factor on the grid at which (epsilon, delta) holds while it fails one step below, both certified."""
+    """A factor on the grid at which (epsilon, delta) holds, certified, while it fails or is out of range one step below."""
 
     _repr_html_ = repr_html
     __repr__ = exact_repr
@@ -74,12 +76,27 @@ def calibrate_release(
 ) -> tuple[Fraction, Release]:
     """The least factor m / grid on all noise variances of a design, or on those of one level, and the design with it.
 
-    Over all pairs: the full path with itself decides first, all pairs prove. One step less is proved not to meet the target.
+    Over all pairs: the full path with itself decides first, all pairs prove. One step less is proved not to meet the target
+    where `is_in_range`.
     """
     if level is not None:
         _check_level(release, level)
     factor = _least_factor(release, wanted, level, grid)
     return factor, release.scaled(factor, level)
+
+
+def is_in_range(release: Release, factor: Fraction, level: str | None = None) -> bool:
+    """Whether the design with its noise times the factor is one that is allowed."""
+    try:
+        _scaled(release, factor, level)
+    except InvalidInputError:
+        return False
+    return True
+
+
+def _scaled(release: Release, factor: Fraction, level: str | None) -> tuple[Composition, Study]:
+    design = release.scaled(factor, level)
+    return design.proxy, design.account()
 
 
 def _check_level(release: Release, level: str) -> None:
@@ -88,10 +105,7 @@ def _check_level(release: Release, level: str) -> None:
 
 
 def _least_factor(release: Release, wanted: Target, level: str | None, grid: int, guess: int | None = None) -> Fraction:
-    def at(factor: Fraction) -> tuple[Composition, Study]:
-        design = release.scaled(factor, level)
-        return design.proxy, design.account()
-
+    at = partial(_scaled, release, level=level)
     asked = questions(at, lambda both: all(map(wanted.holds, both)), lambda both: any(map(wanted.fails, both)))
     return least_on_grid(*asked, whole(grid, "grid", 1), guess)
 

@@ -83,6 +83,14 @@ def decimal_text(value: Fraction) -> str:
     return exact_text(value)
 
 
+def calibration_text(what: str, factor: Fraction, step: Fraction, below_exists: bool) -> str:
+    """What is proved of a factor on the grid, in a sentence."""
+    holds, less = f"{what} times {decimal_text(factor)} meets the target", decimal_text(factor - step)
+    if below_exists:
+        return f"{holds}; times {less} it does not. Both are proved."
+    return f"{holds}, which is proved; times {less} is outside the range of allowed noise and was not tried."
+
+
 def pairs_csv(grids: Grids, results: Iterable[PairResult]) -> str:
     """Every pair on the grids, one bound in a row."""
     rows = (

@@ -1,8 +1,8 @@
 """Calibration: the least noise that meets a target, on a stated grid, on the safe side.
 
 The search is free; the answer is proved: at the factor returned the target holds by certified bounds, and one grid step below
-it fails by certified bounds. That still smaller factors fail as well is not claimed: delta of a discrete Gaussian is not monotone
-in sigma2. So a refusal claims no more than what was proved either: that the largest factor fails, or that no factor at all can
+it fails by certified bounds, or is noise outside the range that is allowed and was not tried. That still smaller factors
+fail as well is not claimed: delta of a discrete Gaussian is not monotone in sigma2. So a refusal claims no more than what was proved either: that the largest factor fails, or that no factor at all can
 help because the rest of the composition fails on its own, which more mechanisms never mend (docs/theory/conversions.md).
 """
 
@@ -164,7 +164,8 @@ def epsilon_delta_target(epsilon: Number | None, delta: Number | None) -> MeetsE
 class Calibration:
     """The least factor on the grid: there the target holds, one step below it fails, both proved.
 
-    Where one step below is outside the range of a noise parameter, that noise is not allowed at all.
+    Where `below_exists` is False, one step below is outside the range of a noise parameter: it was not tried, and nothing is
+    claimed about it.
     """
 
     _repr_html_ = repr_html
@@ -172,6 +173,7 @@ class Calibration:
     factor: Fraction
     step: Fraction
     composition: Composition
+    below_exists: bool = True
 
 
 @steady
@@ -201,8 +203,13 @@ def calibrate(
     def at(factor: Fraction) -> Composition:
         return Composition(Counter(kept) + Counter(scaled.scaled(factor).mechanisms), composition.effort)
 
-    factor = least_on_grid(*questions(at, wanted.holds, wanted.fails), steps)
-    return Calibration(factor, Fraction(1, steps), at(factor))
+    return _calibration(at, wanted, steps, LARGEST_FACTOR)
+
+
+def _calibration(at: Callable[[Fraction], Composition], wanted: Target, steps: int, largest: int) -> Calibration:
+    holds, fails, exists = questions(at, wanted.holds, wanted.fails)
+    factor, step = least_on_grid(holds, fails, exists, steps, largest=largest), Fraction(1, steps)
+    return Calibration(factor, step, at(factor), exists(factor - step))
 
 
 _Design = TypeVar("_Design")
@@ -214,7 +221,7 @@ def questions(
 ) -> tuple[_Asked, _Asked, _Asked]:
     """Whether a factor is proved to suffice, whether not to, and whether there is such noise: `at` refuses what is out of range.
 
-    Noise that there is not does not suffice.
+    Noise that there is not does not suffice, for the search; that it fails is not proved by this.
     """
 
     def asked(proof: Callable[[_Design], bool], otherwise: bool) -> _Asked:
@@ -239,14 +246,13 @@ def calibrate_sigma2(count: int, wanted: Target, sensitivity: int = 1, grid: int
     def at(sigma2: Fraction) -> Composition:
         return Composition({DiscreteGaussian(sigma2, sensitivity): copies})
 
-    sigma2 = least_on_grid(*questions(at, wanted.holds, wanted.fails), steps, largest=int(LARGEST_SIGMA2))
-    return Calibration(sigma2, Fraction(1, steps), at(sigma2))
+    return _calibration(at, wanted, steps, int(LARGEST_SIGMA2))
 
 
 def least_on_grid(
     holds: _Asked, fails: _Asked, exists: _Asked, grid: int, guess: int | None = None, largest: int = LARGEST_FACTOR
 ) -> Fraction:
-    """m / grid at which `holds`, while one step below `fails`; searched from `guess`, or from 1, up to `largest`."""
+    """m / grid at which `holds`, while one step below `fails` or is none; searched from `guess`, or from 1, up to `largest`."""
     high = _from_above(holds, fails, exists, grid, grid if guess is None else guess, largest * grid)
     low, move = high - 1, 1
     while low > 0 and not fails(Fraction(low, grid)):

@@ -167,8 +167,8 @@ def _risk_table(risk: Risk) -> Table:
 
 
 def _calibration_table(calibration: Calibration) -> Table:
-    row = (calibration.factor, calibration.step, str(calibration.composition))
-    return Table("Least noise, proved", ("factor", "step", "composition"), [row])
+    row = (calibration.factor, calibration.step, str(calibration.composition), calibration.below_exists)
+    return Table("Least noise, proved", ("factor", "step", "composition", "one step below exists"), [row])
 
 
 def _budget_table(budget: Release | Allocation) -> Table:

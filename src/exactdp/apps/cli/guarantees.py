@@ -11,8 +11,8 @@ import typer
 from exactdp import guarantees
 from exactdp.apps.cli import shell
 from exactdp.apps.cli.certificates import read_composition
-from exactdp.census.savings import calibrate_release
-from exactdp.census.tables import decimal_text
+from exactdp.census.savings import calibrate_release, is_in_range
+from exactdp.census.tables import calibration_text
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import calibrate, target
 from exactdp.guarantees.risk import risk_of
@@ -107,31 +107,35 @@ def _calibrate(
     grid: GridOption = "10000",
     as_json: shell.JsonOption = False,
 ) -> None:
-    """The least factor on all noise variances that meets a target; one grid step less is proved too little."""
+    """The least factor on all noise variances that meets a target; one grid step less is proved too little or out of range."""
     _one_source(mechanism, release, pair, design)
     wanted = target(epsilon=epsilon, delta=delta, alpha=alpha, beta=beta, advantage=advantage, mu=mu)
     steps = whole(grid, "--grid", 1)
     if design is None:
         composition = read_composition(mechanism or [], release, pair)
         chosen = None if not part else list(read_composition(part, None, None).mechanisms)
-        factor = calibrate(composition, wanted, chosen, steps).factor
+        found = calibrate(composition, wanted, chosen, steps)
+        factor, below = found.factor, found.below_exists
     elif mu is not None:
         raise InvalidInputError(
             "A target mu is for one composition; give --release and --pair, or --mechanism. Found --design."
         )
     else:
-        factor = calibrate_release(shell.read_design(design), wanted, level, steps)[0]
+        budget = shell.read_design(design)
+        factor = calibrate_release(budget, wanted, level, steps)[0]
+        below = is_in_range(budget, factor - Fraction(1, steps), level)
+    asked = dataclasses.asdict(wanted)  # type: ignore[call-overload]
     result = {
         "factor": exact_text(factor),
         "value": float(factor),
         "grid": f"1/{steps}",
-        "target": dataclasses.asdict(wanted),
-    }  # type: ignore[call-overload]
+        "target": asked,
+        "below_exists": below,
+    }
     if as_json:
         shell.print_json(result)
         return
-    enough, less = decimal_text(factor), decimal_text(factor - Fraction(1, steps))
-    print(f"Every noise variance times {enough} meets the target; times {less} it does not. Both are proved.")
+    print(calibration_text("Every noise variance", factor, Fraction(1, steps), below))
 
 
 @shell.app.command("convert")

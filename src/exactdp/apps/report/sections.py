@@ -227,7 +227,7 @@ def savings(content: Content, charts: bool) -> Section:
         paragraph(
             "The share of every noise variance that could be left out while the release still satisfies what zCDP states "
             "for the full noise. It is certified over all pairs on a grid of 0.01\u202f%, and one step more is proved to be "
-            "too much."
+            "too much, or is outside the range of allowed noise."
         ),
         table("The whole release", [*columns("r", DELTA), *against], overall, "slim"),
         paragraph(

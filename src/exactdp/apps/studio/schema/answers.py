@@ -379,7 +379,7 @@ class Converted(Worked):
 
 
 class CalibrationAnswer(CheckedDesign):
-    """The least factor on the grid: there the target holds, one step below it fails, both proved."""
+    """The least factor on the grid: there the target holds, one step below it fails, both proved, or is out of range."""
 
     factor: Exact
     step: Exact

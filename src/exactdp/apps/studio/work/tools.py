@@ -14,10 +14,10 @@ from exactdp.apps.studio.work.designs import Record, about, read_grids
 from exactdp.apps.studio.work.pair import alphas_for, delta_curve, noise, other_accounts, quick
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import account_pairs
-from exactdp.census.savings import calibrate_release
+from exactdp.census.savings import calibrate_release, is_in_range
 from exactdp.census.study import make_study
 from exactdp.census.summary import summarize
-from exactdp.census.tables import as_csv, decimal_text, pairs_csv
+from exactdp.census.tables import as_csv, calibration_text, decimal_text, pairs_csv
 from exactdp.census.workers import Serial
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import Target, calibrate, target
@@ -55,22 +55,21 @@ def calibrated(question: Record) -> CalibrationAnswer:
         if question["pair"] is not None:
             raise InvalidInputError('Give a pair, or "over": "overall" for all pairs. Found both; leave one out.')
         factor, scaled = calibrate_release(release, wanted, question["level"], grid)
+        below = is_in_range(release, factor - Fraction(1, grid), question["level"])
     elif question["level"] is not None:
         raise InvalidInputError(
             f'One level is calibrated over all pairs; ask with "over": "overall". Found the level {shown(question["level"])}.'
         )
     else:
         own, numbers = designs.chosen_pair(question["design"], question["pair"])
-        factor = calibrate(quick(own.pair(*numbers)), wanted, grid=grid).factor
-        scaled = release.scaled(factor)
-    less = factor - Fraction(1, grid)
+        found = calibrate(quick(own.pair(*numbers)), wanted, grid=grid)
+        factor, below, scaled = found.factor, found.below_exists, release.scaled(found.factor)
     what = f"Every noise variance of {question['level']}" if question["level"] else "Every noise variance"
     return {
         "factor": decimal_text(factor),
         "step": decimal_text(Fraction(1, grid)),
         **designs.described(scaled),
-        "statement": f"{what} times {decimal_text(factor)} meets the target; times {decimal_text(less)} it does not. "
-        "Both are proved.",
+        "statement": calibration_text(what, factor, Fraction(1, grid), below),
         **UNTIMED,
     }
 

@@ -99,7 +99,7 @@ export function calibrateDialog({ design, pair, target, hasA, apply }) {
     make(
       "p",
       { className: "lead" },
-      "The least noise on a grid that meets the target. That it does, and that one step less does not, are both proved.",
+      "The least noise on a grid that meets the target. That it does, and that one step less does not, are both proved, unless less is not allowed.",
     ),
     make(
       "div",
