@@ -17,16 +17,24 @@ WIDE = 1e-6
 """From this width on, relative to the answer, the next method that applies is asked as well; what is wide in the end comes with
 a plain statement that it is."""
 
-_REMEDY = "Raise it with within(max_nodes=...) or within(max_seconds=...), or see explain()."
+REMEDY = "Raise it with within(max_nodes=...) or within(max_seconds=...), or see explain()."
+CURVE = "points of the trade-off curve"
 _SMALLEST = -650.0  # the logarithm of the smallest probability whose width is looked at: less is nothing to a user
+_ROUNDING = 1e-13  # relative to a logarithm: more than the slack of its two ends
 _NEAR_ZERO = 1e-3  # an epsilon below this is measured as if it were this
 
 
-def relative_widths(log_lower: Floats, log_upper: Floats) -> Floats:
-    """upper / lower - 1 of probabilities that are not negligible."""
-    known = log_upper > _SMALLEST
+def relative_widths(log_lower: Floats, log_upper: Floats, smallest: float = _SMALLEST) -> Floats:
+    """upper / lower - 1 of probabilities that are not negligible: above e^smallest."""
+    known = log_upper > smallest
     result: Floats = np.expm1(np.minimum(log_upper[known] - log_lower[known], 700.0))
     return result
+
+
+def log_widths(log_lower: Floats, log_upper: Floats) -> Floats:
+    """The same where the logarithms are the answer: no probability is too small, and what their rounding does is no width."""
+    rounding = _ROUNDING * np.where(np.isfinite(log_upper), np.abs(log_upper), 0.0)
+    return relative_widths(log_lower, log_upper - rounding, -math.inf)
 
 
 def probability_widths(bounds: Bounds) -> Floats:
@@ -50,7 +58,7 @@ def epsilon_is_wide(lower: float, upper: float) -> bool:
     return not epsilon_widths(Bounds(lower, upper))[0] <= WIDE
 
 
-def warn_if_wide(what: str, widths: Iterable[float], remedy: str = _REMEDY) -> None:
+def warn_if_wide(what: str, widths: Iterable[float], remedy: str = REMEDY) -> None:
     """One plain statement where an answer has bounds further apart than WIDE, relative to its size; NaN counts as wide."""
     wide = [width for width in widths if not width <= WIDE]
     if wide:
@@ -71,7 +79,7 @@ def _caller() -> int:
     return level
 
 
-def checked(what: str, bounds: Bounds, remedy: str = _REMEDY) -> Bounds:
+def checked(what: str, bounds: Bounds, remedy: str = REMEDY) -> Bounds:
     """The same bounds of delta, epsilon or beta, after a warning where they are wide."""
     warn_if_wide(what, epsilon_widths(bounds) if what == "epsilon" else probability_widths(bounds), remedy)
     return bounds

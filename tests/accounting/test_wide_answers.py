@@ -108,6 +108,8 @@ QUESTIONS: dict[str, Callable[[], object]] = {
     "delta": lambda: TINY.delta_bounds(20),
     "deltas": lambda: TINY.delta([20, 21]),
     "log delta": lambda: TINY.log_delta(20),
+    "log delta below the doubles": lambda: TINY.log_delta_bounds(400),
+    "curve": lambda: TINY.tradeoff(21),
     "epsilon": lambda: TINY.epsilon_bounds("1e-10"),
     "epsilons": lambda: TINY.epsilon(["1e-10", "1e-9"]),
     "beta": lambda: TINY.beta_bounds("0.01"),
@@ -130,6 +132,9 @@ def test_ordinary_answers_do_not_warn() -> None:
         c.delta_bounds([0, 10, 40])
         c.epsilon_bounds(["1e-10", "0.9"])
         c.beta_bounds(["0.01", "0.99"])
+        c.log_delta_bounds([0, 400, 10**5])
+        c.tradeoff()
+        (3 * DiscreteLaplace(2)).tradeoff()
         Composition([DiscreteLaplace(2)]).epsilon_bounds([0, 1e-5, 1])
 
 

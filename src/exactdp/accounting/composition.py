@@ -43,7 +43,7 @@ from exactdp.numbers import (
     shown,
     whole,
 )
-from exactdp.widths import checked, relative_widths, warn_if_wide
+from exactdp.widths import checked, log_widths, relative_widths, warn_if_wide
 
 if TYPE_CHECKING:
     from exactdp.guarantees.comparison import Comparison
@@ -273,6 +273,7 @@ class Composition:
     def _delta_floats(self, epsilons: list[Fraction | float]) -> _Lists:
         return self._everywhere(
             epsilons,
+            relative_widths,
             lambda bracket: (bracket.lower_floats(), np.minimum(bracket.upper_floats(), 1.0)),
             lambda e: self._answers.lost if e > 0 else (1.0, 1.0),
         )
@@ -280,6 +281,7 @@ class Composition:
     def _log_delta_floats(self, epsilons: list[Fraction | float]) -> _Lists:
         return self._everywhere(
             epsilons,
+            log_widths,
             lambda bracket: (bracket.log_lower(), np.minimum(bracket.log_upper(), 0.0)),
             lambda e: self._answers.log_lost if e > 0 else (0.0, 0.0),
         )
@@ -287,6 +289,7 @@ class Composition:
     def _everywhere(
         self,
         epsilons: list[Fraction | float],
+        widths: Callable[[Floats, Floats], Floats],
         ends: Callable[[Bracket], tuple[Floats, Floats]],
         at_infinity: Callable[[float], tuple[float, float]],
     ) -> _Lists:
@@ -294,7 +297,7 @@ class Composition:
         finite = [e for e in epsilons if isinstance(e, Fraction)]
         if finite:
             bracket = self._answers.point(finite).delta
-            warn_if_wide("delta", relative_widths(bracket.log_lower(), bracket.log_upper()))
+            warn_if_wide("delta", widths(bracket.log_lower(), bracket.log_upper()))
             found = iter(np.stack(ends(bracket), axis=1).tolist())
         pairs = [next(found) if isinstance(e, Fraction) else at_infinity(e) for e in epsilons]
         return [p[0] for p in pairs], [p[1] for p in pairs]

@@ -17,7 +17,7 @@ from exactdp.accounting.tradeoff_curve import TradeOffCurve, lower_hull
 from exactdp.brackets import PointAt
 from exactdp.doubles import FEW_SLACK, LINE_SLACK, POWER_SLACK, TINY, UNIT, Floats
 from exactdp.numbers import log_rational
-from exactdp.widths import WIDE
+from exactdp.widths import CURVE, REMEDY, WIDE, relative_widths, warn_if_wide
 
 _BISECTIONS = 200
 _CLOSEST, _NEAR = 1e-7, 5  # F is first looked at 1e-7 times 1, 4, ..., 256 away from its estimated top
@@ -228,7 +228,9 @@ def _top_of_least(lines: list[tuple[float, float]]) -> tuple[float, float]:
     return max(ends)
 
 
-def curve_from_profile(point_at: PointAt, reach: float, num: int, at_zero: float = 1.0) -> TradeOffCurve:
+def curve_from_profile(
+    point_at: PointAt, reach: float, num: int, at_zero: float = 1.0, remedy: str = REMEDY
+) -> TradeOffCurve:
     """At most `num` points on or below the trade-off curve, convex, from slopes e^-reach to e^reach.
 
     It goes from (0, at_zero) to (at_zero, 0) and on to (1, 0); `at_zero` is at most beta(0).
@@ -239,7 +241,10 @@ def curve_from_profile(point_at: PointAt, reach: float, num: int, at_zero: float
     with np.errstate(over="ignore"):  # an infinite slope gives a point that is left out
         starts, slopes = point.rest.lower_floats() * (1 - 2 * FEW_SLACK), np.exp(losses) * (1 + POWER_SLACK)
     alphas = [float(a) for a in 0.5 * (1 + np.tanh(np.linspace(-12, 12, num - 2)))]
-    betas = [float(np.max(starts - slopes * a)) for a in alphas]
+    best = [int(np.argmax(starts - slopes * a)) for a in alphas]
+    betas = [float(starts[i] - slopes[i] * a) for i, a in zip(best, alphas, strict=True)]
+    used = sorted({i for i, b in zip(best, betas, strict=True) if b > 0})
+    warn_if_wide(CURVE, relative_widths(point.rest.log_lower()[used], point.rest.log_upper()[used]), remedy)
     inside = [(a, min(b, 1 - UNIT)) for a, b in zip(alphas, betas, strict=True) if b >= 0 and 0 < a < 1]
     corner = [(at_zero, 0.0)] if at_zero < 1 else []
     inside = [(a, b) for a, b in inside if a < at_zero]

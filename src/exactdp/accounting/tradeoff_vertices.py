@@ -33,6 +33,7 @@ from exactdp.engine.lattice.lattice import Lattice
 from exactdp.engine.payoff import Payoff, tail_threshold
 from exactdp.errors import AccuracyError
 from exactdp.numbers import log_rational
+from exactdp.widths import CURVE, relative_widths, warn_if_wide
 
 _SEARCH_STEPS = 80
 _FARTHEST = 1 << 40  # vertices on either side of the estimate that are searched
@@ -262,8 +263,12 @@ def tradeoff_curve(contours: Contours, num: int) -> TradeOffCurve:
     if len(steps) > 2:  # the vertex in the middle, where alpha and beta are alike, is always there
         steps.remove(min(steps, key=lambda t: abs(2 * t - lattice.spread_steps - 1)))
     ordered = sorted(steps | {(lattice.spread_steps + 1) // 2})
-    alphas = [exp_below(a.low) for a in tails_at(contours, ordered, Resort.NONE)]
-    betas = [exp_below(b.low) for b in tails_at(contours, [lattice.spread_steps + 1 - t for t in ordered], Resort.NONE)]
+    mirrors = [lattice.spread_steps + 1 - t for t in ordered]
+    tails = [*tails_at(contours, ordered, Resort.NONE), *tails_at(contours, mirrors, Resort.NONE)]
+    warn_if_wide(
+        CURVE, relative_widths(np.array([tail.low for tail in tails]), np.array([tail.high for tail in tails]))
+    )
+    alphas, betas = ([exp_below(tail.low) for tail in half] for half in (tails[: len(ordered)], tails[len(ordered) :]))
     inside = [
         (min(max(a, 5e-324), 1 - UNIT), min(b, 1 - UNIT)) for a, b in zip(alphas, betas, strict=True) if a > 0 or b == 0
     ]

@@ -27,6 +27,7 @@ from exactdp.doubles import CHAIN_SLACK, TINY, exp_above, exp_below
 from exactdp.engine.lattice.accuracy import ACCURACY
 from exactdp.errors import LatticeTooFineError
 from exactdp.numbers import log_rational
+from exactdp.widths import REMEDY
 
 _SEARCH_STEPS = 100
 
@@ -120,10 +121,10 @@ class Overall:
             )
         return Point.of_rows(np.array(columns).T)
 
-    def curve(self, num: int) -> TradeOffCurve:
+    def curve(self, num: int, remedy: str = REMEDY) -> TradeOffCurve:
         """At most `num` points on or below the envelope, convex, from (0, 1) to (1, 0)."""
         spread = self.pairs.family.typical[0].r
-        return curve_from_profile(self.worst, spread / 2 + 7.1 * math.sqrt(spread), num)
+        return curve_from_profile(self.worst, spread / 2 + 7.1 * math.sqrt(spread), num, remedy=remedy)
 
 
 @dataclass(frozen=True)

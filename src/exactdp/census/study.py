@@ -26,7 +26,7 @@ from exactdp.elementwise import each
 from exactdp.errors import InvalidInputError
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, read_alpha, read_delta, read_epsilon, whole
-from exactdp.widths import checked, relative_widths, warn_if_wide
+from exactdp.widths import checked, log_widths, warn_if_wide
 
 _LOG = logging.getLogger(__name__)
 _REMEDY = "Ask the pair that matters by itself, release.pair(i, j), for narrower ones."
@@ -137,7 +137,7 @@ class Study:
             return self._overall.log_delta(e)
 
         found = each(epsilon, one, read_epsilon)
-        warn_if_wide("delta", relative_widths(*(np.atleast_1d(end) for end in found)).ravel(), _REMEDY)
+        warn_if_wide("delta", log_widths(*(np.atleast_1d(end) for end in found)).ravel(), _REMEDY)
         return found
 
     def epsilon(self, delta: Any) -> Any:
@@ -168,7 +168,7 @@ class Study:
 
     def tradeoff(self, num: int = 201) -> TradeOffCurve:
         """Points for plotting on or below the overall curve, convex, from (0, 1) to (1, 0), at most `num`: a TradeOffCurve."""
-        return self._overall.curve(whole(num, "num", 5, MOST_POINTS))
+        return self._overall.curve(whole(num, "num", 5, MOST_POINTS), _REMEDY)
 
     def worst_pair(
         self, *, delta: Number | None = None, epsilon: Number | None = None, alpha: Number | None = None

@@ -2,8 +2,9 @@
 
 The search is free; the answer is proved: at the factor returned the target holds by certified bounds, and one grid step below
 it fails by certified bounds, or is noise outside the range that is allowed and was not tried. That still smaller factors
-fail as well is not claimed: delta of a discrete Gaussian is not monotone in sigma2. So a refusal claims no more than what was proved either: that the largest factor fails, or that no factor at all can
-help because the rest of the composition fails on its own, which more mechanisms never mend (docs/theory/conversions.md).
+fail as well is not claimed: delta of a discrete Gaussian is not monotone in sigma2. So a refusal claims no
+more than what was proved either: that the largest factor fails, or that no factor at all can help because the rest of the
+composition fails on its own, which more mechanisms never mend (docs/theory/conversions.md).
 """
 
 from __future__ import annotations
