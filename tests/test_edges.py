@@ -108,6 +108,7 @@ def test_epsilon_at_a_tiny_delta_next_to_the_greatest_loss(delta: Any) -> None:
         assert high - low < 1e-8 * high
 
 
+@pytest.mark.filterwarnings("ignore::exactdp.AccuracyWarning")  # the logarithm is known from above only
 def test_delta_at_an_epsilon_just_below_0() -> None:
     """delta(epsilon) >= 1 - e^epsilon, which is positive however near to 0."""
     for c in (Composition([ApproximateDP(0)]), 3 * ApproximateDP(0), 2 * exactdp.RandomizedResponse(1)):
