@@ -10,6 +10,10 @@ ExactDPError
 
 from __future__ import annotations
 
+import logging
+
+logging.getLogger("exactdp").addHandler(logging.NullHandler())  # silent until a program listens
+
 
 class ExactDPError(Exception):
     """The root of every exception that exactdp raises on purpose."""

@@ -162,6 +162,18 @@ def test_an_interrupt_while_modules_are_loaded_is_quiet(tmp_path: Path) -> None:
     assert process.returncode == 130
 
 
+def test_nothing_that_takes_time_is_loaded_before_interrupts_are_quiet() -> None:
+    """Until then Ctrl-C is a traceback; from the first module on that `main` needs it is none."""
+    code = "import sys; before = {*sys.modules}; import exactdp.apps.cli; print(*sorted({*sys.modules} - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["exactdp", "exactdp.apps", "exactdp.apps.cli"]
+    code = "import signal, sys; from exactdp.apps.cli import main\n"
+    code += "class Finder:\n def find_spec(self, *_): signal.raise_signal(signal.SIGINT)\n"
+    code += "sys.meta_path.insert(0, Finder()); main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_an_interrupt_of_a_command_is_quiet(folder: Path) -> None:
     pipe = folder / "waiting"
     os.mkfifo(pipe)

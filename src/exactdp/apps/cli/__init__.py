@@ -1,17 +1,21 @@
 """The command line: `exactdp`. The commands and what they need are loaded when they are first used."""
 
 import sys
-from importlib import import_module
-
-from exactdp.apps.cli import streams
 
 _DIGITS = 120_000  # more than numbers.py takes, so that all it took can be said, whatever PYTHONINTMAXSTRDIGITS is
 
 
 def main() -> None:
     """Entry point: the streams first, then what takes a second to load, then the command."""
+    try:
+        from exactdp.apps.cli.streams import leave_when_interrupted
+
+        leave_when_interrupted()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    from exactdp.apps.cli import streams
+
     streams.prepare()
-    streams.leave_when_interrupted()
     sys.set_int_max_str_digits(_DIGITS)
     if streams.is_cramped():
         sys.exit(streams.refuse("The memory is not enough. Raise the limit (ulimit -v) to half a gigabyte or more."))
@@ -37,6 +41,8 @@ def _not_loaded(error: BaseException) -> str:
 
 def __getattr__(name: str) -> object:
     if not name.startswith("_"):
+        from importlib import import_module
+
         commands = import_module(f"{__name__}.commands")
         if name == "app" or name in globals():
             return commands.app if name == "app" else globals()[name]
