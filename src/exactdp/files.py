@@ -158,8 +158,11 @@ def _sync(file: int) -> None:
 def _sync_folder(folder: Path) -> None:
     """Bring the names of a folder to the disk, where folders can be opened."""
     if os.name == "posix":
-        with _opened(folder, os.O_RDONLY) as opened:
-            _sync(opened)
+        try:
+            with _opened(folder, os.O_RDONLY) as opened:
+                _sync(opened)
+        except PermissionError:
+            pass  # a folder in which one may write but not look: the file is there, so "denied" would be wrong
 
 
 @contextlib.contextmanager

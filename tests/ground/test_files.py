@@ -144,6 +144,21 @@ def test_file_and_folder_are_on_disk_before_success_is_reported(
     assert events == ["fsync", "link", "fsync folder"]
 
 
+def test_a_folder_in_which_one_may_write_but_not_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The superuser may look everywhere, so the refusal is played."""
+    opened = os.open
+
+    def refused(path: os.PathLike[str], flags: int, *rest: int) -> int:
+        if Path(path) == tmp_path:
+            raise PermissionError(13, "Permission denied")
+        return opened(path, flags, *rest)
+
+    monkeypatch.setattr(files.os, "open", refused)
+    write_text(tmp_path / "written", "x")
+    create(tmp_path / "created", b"x", {})
+    assert names(tmp_path) == ["created", "written"]
+
+
 def test_a_failure_leaves_the_old_file_and_no_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("old")
 
