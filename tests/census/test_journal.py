@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from exactdp.census.journal import Journal
 from exactdp.census.pair_results import PairResult, run, sound
 from exactdp.census.study import Study, run_study
 from exactdp.census.workers import Serial
-from exactdp.errors import AccuracyError
+from exactdp.errors import AccuracyError, InvalidInputError
 from small_release import SMALL
 
 GRIDS = Grids.read(["1/2", "3"], ["1e-6"], ["0.05"])
@@ -50,6 +51,22 @@ def rewritten(journal: Journal, change: Callable[[dict[str, Any]], object]) -> N
     content = json.dumps(record)
     digest = hashlib.sha256(content.encode()).hexdigest()
     journal.path.write_text("\n".join([f"{digest} {content}", *rest, ""]))
+
+
+@pytest.mark.posix
+def test_what_would_be_read_without_end_is_no_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal.open(tmp_path, SMALL, GRIDS)
+    os.mkfifo(journal.path)
+    for put in (lambda: journal.path.symlink_to("/dev/zero"), journal.path.mkdir):
+        with pytest.raises(InvalidInputError, match=r"progress-\w+\.jsonl must be a file of at most 2 gigabytes"):
+            journal.read()
+        journal.path.unlink()
+        put()
+    journal.path.rmdir()
+    journal.path.write_text("long")
+    monkeypatch.setattr(journals, "_MOST_BYTES", 3)
+    with pytest.raises(InvalidInputError, match="must be a file"):
+        journal.read()
 
 
 def test_a_stopped_run_goes_on(tmp_path: Path, results: Results) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -22,10 +23,11 @@ from typing import Any
 from exactdp.census.grids import ARGUMENTS, Grids
 from exactdp.census.pair_results import Interval, PairResult, sound
 from exactdp.census.releases import Release
-from exactdp.errors import ExactDPError
+from exactdp.errors import ExactDPError, InvalidInputError
 from exactdp.numbers import exact_text
 from exactdp.version import computed_with, other_versions
 
+_MOST_BYTES = 2 << 30
 _DAMAGED = "cut off or altered"
 _OTHER_QUESTION = "of another question"
 _OTHER_FORMAT = "of another version's form"
@@ -74,12 +76,22 @@ class Journal:
         found = Finished()
         if not self.path.exists():
             return found
+        self._check()
         for line in self.path.read_bytes().split(b"\n"):
             if line.strip():
                 results, reason = self._read(line)
                 found.results.update((result.pair, result) for result in results)
                 found.set_aside.update([reason] if reason else [])
         return found
+
+    def _check(self) -> None:
+        """Refuse what would be read without end: a pipe, a device, far more than any run writes."""
+        found = self.path.stat()
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
+            raise InvalidInputError(
+                f"{self.path} must be a file of at most {_MOST_BYTES >> 30} gigabytes, the journal of a run. "
+                "Found something else; move it away, or choose another folder."
+            )
 
     def add(self, results: Iterable[PairResult]) -> None:
         """Keep finished pairs: written to disk before this returns."""
