@@ -316,6 +316,7 @@ def test_extreme_input_is_refused_or_answered() -> None:
     assert np.interp(0.5, curve.alpha, curve.beta) < 1e-200
 
 
+@pytest.mark.filterwarnings("ignore::exactdp.AccuracyWarning")  # known from above only
 def test_beyond_the_deepest_tail() -> None:
     """Past exp(-1e12) only the sub-Gaussian bound is given: above the value, and of its order in logarithm."""
     c = 10 * DiscreteGaussian(1)
