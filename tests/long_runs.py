@@ -24,10 +24,10 @@ def exactdp(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*_COMMAND, *arguments], capture_output=True, text=True, check=False, env=_with(SOURCE))
 
 
-def started(*arguments: str) -> subprocess.Popen[bytes]:
-    """A command that goes on while the caller does other things; what it says is not kept."""
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen([*_COMMAND, *arguments], stdout=quiet, stderr=quiet, env=_with(SOURCE))
+def started(*arguments: str, said: Path = Path(os.devnull)) -> subprocess.Popen[bytes]:
+    """A command that goes on while the caller does other things; what it says of errors is kept in a file if one is given."""
+    with said.open("wb") as file:
+        return subprocess.Popen([*_COMMAND, *arguments], stdout=subprocess.DEVNULL, stderr=file, env=_with(SOURCE))
 
 
 def first_journal(folder: Path, run: subprocess.Popen[bytes]) -> Path:

@@ -143,8 +143,9 @@ def test_a_worker_with_another_source_is_refused(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are counted in /proc")
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_workers_end_with_the_run(tmp_path: Path, by: signal.Signals) -> None:
-    """And what was finished is there for the next run."""
-    run = long_runs.started("census", "--certified", "--no-figures", "--jobs", "2", "-o", str(tmp_path))
+    """And what was finished is there for the next run; nobody has anything to say about it."""
+    said = tmp_path / "said"
+    run = long_runs.started("census", "--certified", "--no-figures", "--jobs", "2", "-o", str(tmp_path), said=said)
     try:
         journal = long_runs.first_journal(tmp_path, run)
         helpers = long_runs.descendants(run.pid)
@@ -153,8 +154,15 @@ def test_workers_end_with_the_run(tmp_path: Path, by: signal.Signals) -> None:
         run.wait()
         assert long_runs.all_end(helpers)
         assert journal.read_bytes().count(b'"results"') >= 1
+        assert said.read_bytes() == b""
     finally:
         run.kill()
+
+
+def test_an_interrupt_is_dealt_with_by_this_process_and_not_by_workers() -> None:
+    """Ctrl-C reaches all of them."""
+    with Cluster("local", 1) as runner:
+        assert list(runner._client.run(signal.getsignal, signal.SIGINT).values()) == [signal.SIG_IGN]
 
 
 def test_a_cluster_that_cannot_be_started_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,9 @@ _Result = TypeVar("_Result")
 _ATTEMPTS = 5  # how often tasks lost with a killed worker are handed out again
 _MOST_JOBS = 4096
 _OPEN_FILES = 256  # of a cluster on this machine
+_NO_INTERRUPT = (
+    "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # Ctrl-C reaches all; this process ends them
+)
 _PATIENCE = 60.0  # seconds in which a cluster without workers may get some
 _VERSION = "__import__('exactdp').__version__"  # what every exactdp can be asked, so that old ones are told by name
 _REMEDY = "Install the same versions on all workers and start them again."
@@ -186,6 +189,7 @@ class Cluster(Runner):
                     threads_per_worker=1,
                     dashboard_address="127.0.0.1:0",  # any port, or two runs at once would want the same one
                     silence_logs=50,
+                    preload=_NO_INTERRUPT,
                 )
             self._client = distributed.Client(self._local or address, timeout="10s")
         except (OSError, ValueError, TimeoutError, RuntimeError) as error:

@@ -1,5 +1,6 @@
 """The command line: `exactdp`. The commands and what they need are loaded when they are first used."""
 
+import os
 import sys
 
 _DIGITS = 120_000  # more than numbers.py takes, so that all it took can be said, whatever PYTHONINTMAXSTRDIGITS is
@@ -17,6 +18,8 @@ def main() -> None:
 
     streams.prepare()
     sys.set_int_max_str_digits(_DIGITS)
+    # of what a killed run leaves behind joblib's own process takes care, and has nothing to tell
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
     if streams.is_cramped():
         sys.exit(streams.refuse("The memory is not enough. Raise the limit (ulimit -v) to half a gigabyte or more."))
     try:
