@@ -149,7 +149,8 @@ def test_numbers_too_long_for_python_to_print() -> None:
     assert str(TEN.risk(delta=tiny))
     grids = Grids.read(deltas=[tiny])
     assert Journal(Path(), SMALL, grids).question
-    for result in (TEN.compare(delta=tiny), TEN.risk(delta=tiny), grids, overall_saving(SMALL, 100, tiny)):
+    asked = [exactdp.target(epsilon=1, delta=tiny), TEN.explain(tiny), TEN.cross_check(tiny)]
+    for result in (TEN.compare(delta=tiny), TEN.risk(delta=tiny), grids, overall_saving(SMALL, 100, tiny), *asked):
         assert f"Fraction('{exact_text(tiny)}')" in repr(result)
     assert repr(Grids.read(deltas=["1/7"])) == "Grids(epsilons=(), deltas=(Fraction(1, 7),), alphas=(), digits=None)"
     assert census.Release("x", "x", "x", {"US": {"a": tiny}}, {1: ()}).fingerprint

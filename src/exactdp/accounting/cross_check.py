@@ -17,6 +17,7 @@ from exactdp.engine.line.methods import LineMethods, threshold
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.notebooks import repr_html
+from exactdp.numbers import exact_repr
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Opinion:
 class CrossCheck:
     """What every applicable method says about delta(epsilon) in one direction, infinite losses left out."""
 
-    _repr_html_ = repr_html
+    _repr_html_, __repr__ = repr_html, exact_repr
 
     epsilon: Fraction
     opinions: tuple[Opinion, ...]

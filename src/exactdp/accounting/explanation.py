@@ -13,7 +13,7 @@ from exactdp.engine.lattice.tilts import delta_payoff
 from exactdp.engine.line.protocol import Used
 from exactdp.engine.payoff import Payoff, delta_threshold
 from exactdp.notebooks import repr_html
-from exactdp.numbers import exact_text
+from exactdp.numbers import exact_repr, exact_text
 from exactdp.widths import WIDE
 
 
@@ -22,7 +22,7 @@ from exactdp.widths import WIDE
 class Explanation:
     """How delta(epsilon) was computed. Error terms are relative to the sum that was evaluated; `kept` counts its terms."""
 
-    _repr_html_ = repr_html
+    _repr_html_, __repr__ = repr_html, exact_repr
 
     epsilon: Fraction
     mechanisms: int

@@ -28,7 +28,7 @@ from exactdp.mechanisms.discrete_gaussian import LARGEST_SIGMA2, DiscreteGaussia
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.notebooks import repr_html
-from exactdp.numbers import Number, log_rational, positive, read_epsilon, read_share, shown, whole
+from exactdp.numbers import Number, exact_repr, log_rational, positive, read_epsilon, read_share, shown, whole
 
 GRID = 10_000
 LARGEST_FACTOR = 1_000_000
@@ -51,6 +51,8 @@ class Target(ABC):
 @dataclass(frozen=True)
 class MeetsEpsilonDelta(Target):
     """delta(epsilon) <= delta."""
+
+    __repr__ = exact_repr
 
     epsilon: Fraction
     delta: Fraction
@@ -80,6 +82,8 @@ class MeetsEpsilonDelta(Target):
 class MeetsTradeOff(Target):
     """beta(alpha) >= beta."""
 
+    __repr__ = exact_repr
+
     alpha: Fraction
     beta: Fraction
 
@@ -95,6 +99,8 @@ class MeetsTradeOff(Target):
 @dataclass(frozen=True)
 class MeetsMu(Target):
     """mu-GDP."""
+
+    __repr__ = exact_repr
 
     mu: Fraction
 

@@ -33,7 +33,7 @@ from exactdp.errors import InvalidInputError
 from exactdp.files import write_text
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.notebooks import repr_html
-from exactdp.numbers import LARGEST_EPSILON, Number, rational, shown
+from exactdp.numbers import LARGEST_EPSILON, Number, exact_text, rational, shown
 from exactdp.strict_json import canonical, parse, read_decimal, read_fraction, read_text, read_whole, writable
 from exactdp.version import computed_with
 
@@ -77,10 +77,10 @@ class Certificate:
             "format": FORMAT,
             "version": VERSION,
             "composition": [
-                {"sigma2": str(m.sigma2), "sensitivity": str(m.sensitivity), "count": str(n)}
+                {"sigma2": exact_text(m.sigma2), "sensitivity": str(m.sensitivity), "count": str(n)}
                 for m, n in self.composition.discrete_gaussians.items()
             ],
-            "question": {"quantity": QUANTITY[self.given], "given": self.given, "value": str(self.value)},
+            "question": {"quantity": QUANTITY[self.given], "given": self.given, "value": exact_text(self.value)},
             "digits": self.digits,
             "enclosure": {"lower": str(self.lower), "upper": str(self.upper)},
             "plan": [{k: v if k == "payoff" else str(v) for k, v in asdict(e).items()} for e in self.plan],
