@@ -18,6 +18,8 @@ settings.load_profile("same")
 
 # a job in the background of a shell ignores interrupts, and so would every process that a test starts and interrupts
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):  # and one that outlives its terminal ignores that it has gone
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # commands start twice as fast where Python may keep what it compiled
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
