@@ -38,6 +38,7 @@ GROUND = {
     "files",
     "notebooks",
     "numbers",
+    "numerals",
     "strict_json",
     "version",
     "widths",

@@ -22,6 +22,7 @@ from exactdp.census.summary import Summary
 from exactdp.csv_cells import as_cell
 from exactdp.files import write_text
 from exactdp.numbers import exact_text
+from exactdp.numerals import whole_text
 
 CURVE_POINTS = 241
 
@@ -52,7 +53,7 @@ def as_csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 def plain(value: Any) -> Any:
     """A value for JSON and CSV: fractions as short decimals where they are such, and as fractions otherwise."""
     if isinstance(value, Fraction):
-        return decimal_text(value)
+        return whole_text(value)
     if isinstance(value, Decimal):
         return str(value)
     if is_dataclass(value) and not isinstance(value, type):
@@ -73,19 +74,9 @@ def finite(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def decimal_text(value: Fraction) -> str:
-    """1e-10 as 1e-10, 26.34 as 26.34, 1/3 as 1/3."""
-    size = len(exact_text(value.denominator)) - 1
-    if size > 300 and value.denominator == 10**size:  # below the doubles
-        return f"{exact_text(value.numerator)}e-{size}"
-    if abs(value) < 10**308 and Fraction(short := repr(float(value))) == value:
-        return short.removesuffix(".0")
-    return exact_text(value)
-
-
 def calibration_text(what: str, factor: Fraction, step: Fraction, below_exists: bool) -> str:
     """What is proved of a factor on the grid, in a sentence."""
-    holds, less = f"{what} times {decimal_text(factor)} meets the target", decimal_text(factor - step)
+    holds, less = f"{what} times {whole_text(factor)} meets the target", whole_text(factor - step)
     if below_exists:
         return f"{holds}; times {less} it does not. Both are proved."
     return f"{holds}, which is proved; times {less} is outside the range of allowed noise and was not tried."

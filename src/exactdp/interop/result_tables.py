@@ -20,13 +20,13 @@ from exactdp.brackets import Bounds
 from exactdp.census.releases import Allocation, Release
 from exactdp.census.savings import Saving
 from exactdp.census.study import Study
-from exactdp.census.tables import decimal_text
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import Calibration
 from exactdp.guarantees.comparison import Comparison
 from exactdp.guarantees.risk import Risk
 from exactdp.guarantees.tightest_mu import GaussianDP
 from exactdp.numbers import shown
+from exactdp.numerals import whole_text
 
 _NAME = "name"
 _OPINION = tuple(f.name for f in fields(Opinion))
@@ -81,7 +81,7 @@ def cell_text(value: object) -> str:
     if given is None:
         return ""
     try:
-        return decimal_text(given) if isinstance(given, Fraction) and is_in_range(given) else str(given)
+        return whole_text(given) if isinstance(given, Fraction) and is_in_range(given) else str(given)
     except ValueError:
         raise InvalidInputError("A number in a table must have at most 4,300 digits. Found more.") from None
 

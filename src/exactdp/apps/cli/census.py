@@ -16,12 +16,13 @@ from exactdp.census.journal import Journal
 from exactdp.census.pair_results import Interval
 from exactdp.census.study import Study, run_study
 from exactdp.census.summary import EpsilonRow, Summary, summarize
-from exactdp.census.tables import decimal_text, plain, write_study
+from exactdp.census.tables import plain, write_study
 from exactdp.census.workers import make_runner
 from exactdp.elementwise import read_digits
 from exactdp.errors import MissingExtraError, WorkersError
 from exactdp.files import write_text
 from exactdp.numbers import exact_text
+from exactdp.numerals import whole_text
 
 
 @shell.app.command("census")
@@ -108,7 +109,7 @@ def _show(study: Study, summary: Summary) -> None:
         "Overall guarantee: certified upper bound of epsilon", columns, [_epsilon_row(r) for r in summary.epsilons]
     )
     rows = [
-        [decimal_text(r.alpha), f"{float(r.beta[0]):.10f}", f"{1 - float(r.beta[0]):.10f}", f"{1 - r.zcdp_beta:.6f}"]
+        [whole_text(r.alpha), f"{float(r.beta[0]):.10f}", f"{1 - float(r.beta[0]):.10f}", f"{1 - r.zcdp_beta:.6f}"]
         for r in summary.powers
     ]
     shell.show_table("Best test: which of two records was there", ["alpha", "beta", "power", "power by zCDP"], rows)
@@ -116,7 +117,7 @@ def _show(study: Study, summary: Summary) -> None:
         [r.level, f"{float(r.rho):.6g}", shell.percent(r.saved_simple.saved), shell.percent(r.saved_optimal.saved)]
         for r in summary.levels
     ]
-    title = f"Noise variance that each level on its own could save at delta = {decimal_text(summary.levels[0].delta)}"
+    title = f"Noise variance that each level on its own could save at delta = {whole_text(summary.levels[0].delta)}"
     shell.show_table(title, ["level", "rho", "against zCDP simple", "against zCDP optimal"], rows)
     worst = max(_understated(r.proxy, r.epsilon) for r in summary.epsilons)
     print(f"The full path with itself understates the overall epsilon by at most {worst:.1e} (relative).")
@@ -133,7 +134,7 @@ def _understated(proxy: Interval, overall: Interval) -> float:
 def _epsilon_row(row: EpsilonRow) -> list[str]:
     pair = str(row.worst_pair) if row.tied == 1 else f"{row.tied} tied"
     return [
-        decimal_text(row.delta),
+        whole_text(row.delta),
         f"{float(row.epsilon[1]):.10f}",
         f"{row.zcdp_simple:.4f}",
         f"{row.zcdp_optimal:.4f}",
@@ -158,7 +159,7 @@ def _show_proxy(study: Study, as_json: bool) -> None:
         return
     columns = ["delta", f"epsilon of ({base}, {base})", "overall epsilon", "relative difference at most"]
     shown_rows = [
-        [decimal_text(d), f"{float(p[1]):.12f}", f"{float(o[1]):.12f}", f"{diff:.2e}"] for d, p, o, diff in rows
+        [whole_text(d), f"{float(p[1]):.12f}", f"{float(o[1]):.12f}", f"{diff:.2e}"] for d, p, o, diff in rows
     ]
     shell.show_table(f"{study.release.title}: the proxy and the overall guarantee", columns, shown_rows)
     print("Tune with the proxy (milliseconds), then account for all pairs once (exactdp account).")

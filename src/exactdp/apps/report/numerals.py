@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from fractions import Fraction
 
 from exactdp.apps.report.markup import Child, Markup, tag, text
-from exactdp.census.tables import decimal_text
+from exactdp.numerals import whole_text
 
 UP, DOWN, NEAREST = ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN
 Real = int | float | Decimal | Fraction
@@ -84,7 +84,7 @@ def exact(value: Fraction) -> Markup:
     >>> exact(Fraction(1, 3)), exact(Fraction(293764, 114921))
     ('1/3', '\u2248\u202f2.55623')
     """
-    short = decimal_text(value)
+    short = whole_text(value)
     if "e" in short:
         mantissa, _, exponent = short.partition("e")
         return _power(mantissa, int(exponent))
@@ -111,7 +111,7 @@ def whole(count: int) -> str:
 
 def data(value: Real, shown: Child, key: str | None = None) -> Markup:
     """What is read, and the exact number for programs."""
-    written = decimal_text(value) if isinstance(value, Fraction) else str(value)
+    written = whole_text(value) if isinstance(value, Fraction) else str(value)
     return tag("data", shown, value=written, data_key=key)
 
 

@@ -18,9 +18,9 @@ from exactdp.census.grids import Grids
 from exactdp.census.pair_results import overall_of
 from exactdp.census.releases import Release
 from exactdp.census.study import Study
-from exactdp.census.tables import decimal_text
 from exactdp.census.worst_pair import Candidates
 from exactdp.errors import AccuracyWarning
+from exactdp.numerals import whole_text
 
 _EPSILONS_IN_A_PART = 4
 _MOST_SUSPECTS = 200
@@ -60,12 +60,12 @@ def _parts(release: Release, question: Record, grids: Grids, screened: bool) -> 
     epsilons = curve_epsilons(release.rho, curve) if curve else []
     together = question["worst_pair"] and screened  # the search for epsilon is most of that for the worst pair
     parts: list[PlannedPart] = [
-        {"quantity": "epsilon", "at": [decimal_text(d)], "worst_pair": together} for d in grids.deltas
+        {"quantity": "epsilon", "at": [whole_text(d)], "worst_pair": together} for d in grids.deltas
     ]
     if question["worst_pair"] and not screened:
-        parts += [{"quantity": "worst_pair", "at": [decimal_text(delta)]} for delta in grids.deltas]
+        parts += [{"quantity": "worst_pair", "at": [whole_text(delta)]} for delta in grids.deltas]
     parts += [{"quantity": "delta", "at": chunk} for chunk in _chunks(grids.epsilons)]
-    parts += [{"quantity": "beta", "at": [decimal_text(alpha)]} for alpha in grids.alphas]
+    parts += [{"quantity": "beta", "at": [whole_text(alpha)]} for alpha in grids.alphas]
     if question["tradeoff"]:
         parts.append({"quantity": "tradeoff", "at": [str(question["tradeoff"]["num"])]})
     parts += [{"quantity": "delta_curve", "at": chunk} for chunk in _chunks(epsilons)]
@@ -74,7 +74,7 @@ def _parts(release: Release, question: Record, grids: Grids, screened: bool) -> 
 
 def _chunks(values: Sequence[Fraction]) -> list[list[str]]:
     starts = range(0, len(values), _EPSILONS_IN_A_PART)
-    return [[decimal_text(value) for value in values[i : i + _EPSILONS_IN_A_PART]] for i in starts]
+    return [[whole_text(value) for value in values[i : i + _EPSILONS_IN_A_PART]] for i in starts]
 
 
 def part(question: Record) -> dict[str, dict[Quantity, OverallRows]]:
@@ -113,7 +113,7 @@ def _delta_rows(study: Study, rho: Fraction, at: list[Fraction], quantity: Quant
     bounds = _largest_delta(study, at, quantity)
     return [
         {
-            "epsilon": float(epsilon) if quantity == "delta_curve" else decimal_text(epsilon),
+            "epsilon": float(epsilon) if quantity == "delta_curve" else whole_text(epsilon),
             "lower": float(lower),
             "upper": float(upper),
             **other_accounts(rho, "epsilon", epsilon),
@@ -129,7 +129,7 @@ def _worst_pair(release: Release, delta: Fraction, in_balls: bool) -> answers.Wo
         pair, tied = release.pairs[suspects[0]], len(suspects)
     else:
         pair, tied = Candidates.of(release, delta=delta).settled(in_balls)
-    return {"delta": decimal_text(delta), "pair": list(pair), "tied": tied}
+    return {"delta": whole_text(delta), "pair": list(pair), "tied": tied}
 
 
 def _largest_delta(study: Study, epsilons: list[Fraction], quantity: Quantity) -> Bounds:
@@ -145,7 +145,7 @@ def _epsilon_row(study: Study, rho: Fraction, delta: Fraction) -> answers.Overal
     lower, upper = study.epsilon_bounds(delta)
     proxy = study.release.proxy.epsilon_bounds(delta)
     return {
-        "delta": decimal_text(delta),
+        "delta": whole_text(delta),
         "lower": lower,
         "upper": upper,
         **other_accounts(rho, "delta", delta),

@@ -12,10 +12,11 @@ from exactdp.apps.studio.schema import answers
 from exactdp.apps.studio.work.designs import UNNUMBERED, Record, chosen_pair, file_stem, read_grids
 from exactdp.census.margins import noise_of
 from exactdp.census.releases import Allocation
-from exactdp.census.tables import decimal_text, finite, plain
+from exactdp.census.tables import finite, plain
 from exactdp.guarantees import comparison
 from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_mu
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon
+from exactdp.numerals import whole_text
 
 QUICK_NODES = 4_000
 LONG_PAIR = 100_000
@@ -55,8 +56,8 @@ def pair(question: Record) -> answers.PairAnswer:
         "mu": composition.mu,
         "mechanisms": sum(composition.mechanisms.values()),
         "file_name": file_stem(release.name),
-        "epsilon": [{"delta": decimal_text(at), **_compared(composition, "delta", at)} for at in grids.deltas],
-        "delta": [{"epsilon": decimal_text(at), **_compared(composition, "epsilon", at)} for at in grids.epsilons],
+        "epsilon": [{"delta": whole_text(at), **_compared(composition, "delta", at)} for at in grids.deltas],
+        "delta": [{"epsilon": whole_text(at), **_compared(composition, "epsilon", at)} for at in grids.epsilons],
         "beta": beta_rows(composition, Fraction(composition.rho), grids.alphas, question["zcdp_beta"]),
         "delta_curve": delta_curve(composition, curve) if curve else None,
         "tradeoff": tradeoff_curve(composition, tradeoff["num"]) if tradeoff else None,
@@ -99,7 +100,7 @@ def beta_rows(
     zcdp = zcdp_beta(rho, list(alphas)).tolist() if with_zcdp and alphas else [None] * len(alphas)
     return [
         {
-            "alpha": decimal_text(alpha),
+            "alpha": whole_text(alpha),
             "lower": found.lower,
             "upper": found.upper,
             "power": power(found.lower),

@@ -17,13 +17,14 @@ from exactdp.census.pair_results import account_pairs
 from exactdp.census.savings import calibrate_release, is_in_range
 from exactdp.census.study import make_study
 from exactdp.census.summary import summarize
-from exactdp.census.tables import as_csv, calibration_text, decimal_text, pairs_csv
+from exactdp.census.tables import as_csv, calibration_text, pairs_csv
 from exactdp.census.workers import Serial
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import Target, calibrate, target
 from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_mu
 from exactdp.guarantees.zcdp import zcdp_beta
 from exactdp.numbers import positive, shown
+from exactdp.numerals import whole_text
 
 
 def convert(question: Record) -> Converted:
@@ -36,10 +37,10 @@ def convert(question: Record) -> Converted:
         betas = dict(zip(alphas, zcdp_beta(rho, alphas).tolist(), strict=True)) if alphas else {}
         return {
             "rho": str(rho),
-            "epsilon": [{"delta": decimal_text(at), **other_accounts(rho, "delta", at)} for at in grids.deltas],
-            "delta": [{"epsilon": decimal_text(at), **other_accounts(rho, "epsilon", at)} for at in grids.epsilons],
+            "epsilon": [{"delta": whole_text(at), **other_accounts(rho, "delta", at)} for at in grids.deltas],
+            "delta": [{"epsilon": whole_text(at), **other_accounts(rho, "epsilon", at)} for at in grids.epsilons],
             "beta": [
-                {"alpha": decimal_text(alpha), "zcdp": betas[alpha], "gaussian": gaussian_beta(gaussian_mu(rho), alpha)}
+                {"alpha": whole_text(alpha), "zcdp": betas[alpha], "gaussian": gaussian_beta(gaussian_mu(rho), alpha)}
                 for alpha in grids.alphas
             ],
             "tradeoff": {"alpha": [float(a) for a in curve], "zcdp": [betas[a] for a in curve]} if curve else None,
@@ -66,8 +67,8 @@ def calibrated(question: Record) -> CalibrationAnswer:
         factor, below, scaled = found.factor, found.below_exists, release.scaled(found.factor)
     what = f"Every noise variance of {question['level']}" if question["level"] else "Every noise variance"
     return {
-        "factor": decimal_text(factor),
-        "step": decimal_text(Fraction(1, grid)),
+        "factor": whole_text(factor),
+        "step": whole_text(Fraction(1, grid)),
         **designs.described(scaled),
         "statement": calibration_text(what, factor, Fraction(1, grid), below),
         **UNTIMED,

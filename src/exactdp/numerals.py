@@ -1,0 +1,175 @@
+"""Numbers as people read them, the one place that writes them: what is printed is a claim.
+
+A certified number is rounded outward to the digits shown: `at_most` up, `at_least` down. An estimate, or an exact number that is
+cut, goes through `about` and looks different: ~24.57. An exact number that is written whole goes through `exact`.
+For programs there is `for_file`: all digits of a double, on its safe side also as the decimal that is written.
+
+Guarantee: `Decimal(at_most(x)) >= x` and `Decimal(at_least(x)) <= x` for every finite x, exactly; both are within one unit of
+the last digit shown.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from exactdp.numbers import exact_text
+
+Real: TypeAlias = "int | float | Decimal | Fraction | np.floating"
+
+UP, DOWN, NEAREST = ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN
+DIGITS = 6
+"""Significant digits unless told."""
+SHARE_PLACES = 2
+_PLAIN = (-5, 7)  # decimal exponents written without a power of ten, exclusive
+_ALL_DIGITS = 18  # of a double: enough to read back the same one whichever way the last digit was rounded
+_LONGEST = 12  # characters of an exact number
+
+
+def at_most(value: Real, digits: int = DIGITS) -> str:
+    """An upper bound, rounded up.
+
+    >>> at_most(24.45651445733843), at_most(1.7855417e-12, 3), at_most(0.5), at_most(-2.00000001, 3)
+    ('24.4566', '1.79e-12', '0.5', '-2.00')
+    """
+    return _written(rounded(value, digits, UP), value, digits)
+
+
+def at_least(value: Real, digits: int = DIGITS) -> str:
+    """A lower bound, rounded down.
+
+    >>> at_least(24.45651445733843), at_least(-2.00000001, 3)
+    ('24.4565', '-2.01')
+    """
+    return _written(rounded(value, digits, DOWN), value, digits)
+
+
+def about(value: Real, digits: int = DIGITS) -> str:
+    """An estimate, to the nearest: never a bound, and marked.
+
+    >>> about(24.570447), about(5e-324, 3)
+    ('~24.5704', '~4.94e-324')
+    """
+    text = _written(rounded(value, digits, NEAREST), value, digits)
+    return text if text in ("inf", "-inf") else f"~{text}"
+
+
+def exact(value: Fraction | int) -> str:
+    """An exact number as it is: 1e-10, 26.34, 1/3; a long one cut to the usual digits, and marked.
+
+    >>> exact(Fraction(1, 10**8)), exact(Fraction(1, 3)), exact(Fraction(24811, 5000)), exact(Fraction(293764, 114921))
+    ('1e-8', '1/3', '4.9622', '~2.55623')
+    """
+    text = whole_text(Fraction(value))
+    return text if len(text) <= _LONGEST else about(Fraction(value))
+
+
+def whole_text(value: Fraction) -> str:
+    """An exact number with all its digits, as a decimal where it is a short one and as a fraction otherwise.
+
+    >>> whole_text(Fraction(1, 10**300)), whole_text(Fraction(-5, 2)), whole_text(Fraction(10**7))
+    ('1e-300', '-2.5', '1e7')
+    """
+    size = len(exact_text(value.denominator)) - 1
+    if size > 300 and value.denominator == 10**size:  # below the doubles
+        return f"{exact_text(value.numerator)}e-{size}"
+    if abs(value) < 10**308 and Fraction(short := repr(float(value))) == value:
+        return _shortest(Decimal(short))
+    return exact_text(value)
+
+
+def percent(share: Real, rounding: str, places: int = SHARE_PLACES) -> str:
+    """A share in percent, rounded UP, DOWN or to the NEAREST.
+
+    >>> percent(Fraction(1144, 10000), DOWN), percent(0.93314, UP, 1)
+    ('11.44%', '93.4%')
+    """
+    return f"{with_places(_fraction(share) * 100, places, rounding)}%"
+
+
+def with_places(value: Real, places: int, rounding: str) -> str:
+    """With so many decimals, rounded UP, DOWN or to the NEAREST, exactly.
+
+    >>> with_places(24.45651, 4, UP), with_places(24.45651, 4, DOWN), with_places(-0.5, 0, DOWN)
+    ('24.4566', '24.4565', '-1')
+    """
+    if not math.isfinite(value):
+        return _endless(value)
+    scaled = _fraction(value) * 10**places
+    steps = math.ceil(scaled) if rounding == UP else math.floor(scaled) if rounding == DOWN else round(scaled)
+    return f"{Decimal(steps).scaleb(-places, Context(prec=len(str(abs(steps))) + 1)):f}"
+
+
+def for_file(value: Real, rounding: str) -> str:
+    """A bound for programs: a double that reads back as the same double, and whose decimal is on its safe side.
+
+    Python's shortest decimal of a double may lie on either side of it, so that one is taken only if it is on the safe one.
+
+    >>> for_file(0.1, UP), for_file(0.1, DOWN)
+    ('0.100000000000000006', '0.1')
+    """
+    if isinstance(value, Decimal):
+        return str(value)
+    if not math.isfinite(value):
+        return _endless(value)
+    short, is_safe = Decimal(repr(float(value))), {UP: Decimal.__ge__, DOWN: Decimal.__le__}[rounding]
+    if is_safe(short, Decimal(float(value))):
+        return repr(float(value))
+    return str(rounded(value, _ALL_DIGITS, rounding)).replace("E", "e")
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """A count that agrees with its noun.
+
+    >>> counted(1, "pair"), counted(946, "pair"), counted(12345, "query", "queries")
+    ('1 pair', '946 pairs', '12,345 queries')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def rounded(value: Real, digits: int, rounding: str) -> Decimal:
+    """The number with so many significant digits, rounded in the given direction from its exact value."""
+    context = Context(prec=digits, rounding=rounding)
+    if isinstance(value, Fraction):
+        return context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    return context.plus(Decimal(value if isinstance(value, (int, Decimal)) else float(value)))
+
+
+def _written(number: Decimal, value: Real, digits: int) -> str:
+    """As a decimal or with a power of ten; zeros at the end only where digits were cut."""
+    if not number.is_finite():
+        return _endless(number)
+    if not number:
+        return "0"
+    if Fraction(number) == _fraction(value):
+        return _shortest(number)
+    exponent = number.adjusted()
+    if _PLAIN[0] < exponent < max(_PLAIN[1], digits):
+        last = Decimal(1).scaleb(min(exponent + 1 - digits, 0))
+        return f"{number.quantize(last, context=Context(prec=max(digits, exponent) + 2)):f}"
+    return f"{number:.{digits - 1}e}".replace("e+", "e")
+
+
+def _shortest(number: Decimal) -> str:
+    """A decimal without zeros at its end: 0.25, 1e-8, 12500, 1e7."""
+    if not number:
+        return "0"
+    sign, digits, power = number.as_tuple()
+    figures = "".join(map(str, digits))
+    kept = figures.rstrip("0")
+    exponent = int(power) + len(figures) - 1
+    if _PLAIN[0] < exponent < _PLAIN[1]:
+        return f"{Decimal((sign, tuple(map(int, kept)), int(power) + len(figures) - len(kept))):f}"
+    return f"{'-' if sign else ''}{kept[0]}{'.' + kept[1:] if kept[1:] else ''}e{exponent}"
+
+
+def _fraction(value: Real) -> Fraction:
+    return Fraction(value if isinstance(value, (int, Decimal, Fraction)) else float(value))
+
+
+def _endless(value: Real) -> str:
+    return "inf" if value > 0 else "-inf"
