@@ -27,7 +27,7 @@ DIGITS = 6
 SHARE_PLACES = 2
 _PLAIN = (-5, 7)  # decimal exponents written without a power of ten, exclusive
 _ALL_DIGITS = 18  # of a double: enough to read back the same one whichever way the last digit was rounded
-_LONGEST = 12  # characters of an exact number
+_LONGEST_DECIMAL, _LONGEST_FRACTION = 12, 7  # characters of an exact number
 
 
 def at_most(value: Real, digits: int = DIGITS) -> str:
@@ -65,7 +65,7 @@ def exact(value: Fraction | int) -> str:
     ('1e-8', '1/3', '4.9622', '~2.55623')
     """
     text = whole_text(Fraction(value))
-    return text if len(text) <= _LONGEST else about(Fraction(value))
+    return text if len(text) <= (_LONGEST_FRACTION if "/" in text else _LONGEST_DECIMAL) else about(Fraction(value))
 
 
 def whole_text(value: Fraction) -> str:

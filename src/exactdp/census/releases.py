@@ -92,9 +92,14 @@ class Release:
         return min(self.allocations, key=lambda n: (len(self.allocations[n].bypassed), n))
 
     @property
+    def proxy_pair(self) -> tuple[int, int]:
+        """The full path with itself."""
+        return self.full_path, self.full_path
+
+    @property
     def proxy(self) -> Composition:
         """The full path with itself: what the paper advises to tune with."""
-        return self.pair(self.full_path, self.full_path)
+        return self.pair(*self.proxy_pair)
 
     def scaled(self, factor: Number, level: str | None = None) -> Release:
         """The same design with every noise parameter sigma2, or those of one level, multiplied by `factor`."""

@@ -14,17 +14,21 @@ from functools import partial
 
 from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
+from exactdp.census.design_mu import distinct_pairs
 from exactdp.census.releases import Allocation, Release
 from exactdp.census.study import Study
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import (
     GRID,
     LARGEST_FACTOR,
+    MeetsAll,
     MeetsEpsilonDelta,
+    MeetsMu,
     Target,
     epsilon_delta_target,
     least_on_grid,
     questions,
+    refuse_if_rest_fails,
 )
 from exactdp.guarantees.gaussian_estimates import gaussian_delta
 from exactdp.notebooks import repr_html
@@ -81,6 +85,10 @@ def calibrate_release(
     """
     if level is not None:
         _check_level(release, level)
+        others = {name: queries for name, queries in release.table.items() if name != level}
+        if others:
+            rest = Composition(Allocation(release.full_path, (), others).mechanisms)
+            refuse_if_rest_fails(wanted, rest + rest, "the other levels")
     factor = _least_factor(release, wanted, level, grid)
     return factor, release.scaled(factor, level)
 
@@ -99,6 +107,26 @@ def _scaled(release: Release, factor: Fraction, level: str | None) -> tuple[Comp
     return design.proxy, design.account()
 
 
+def _holds(wanted: Target, design: tuple[Composition, Study]) -> bool:
+    """Proved for the whole design: the proxy, which is one of its pairs, is asked first because it is asked faster."""
+    if isinstance(wanted, MeetsAll):
+        return all(_holds(part, design) for part in wanted.targets)
+    proxy, study = design
+    if not isinstance(wanted, MeetsMu):
+        return wanted.holds(proxy) and wanted.holds(study)
+    return all(map(wanted.holds, distinct_pairs(study.release)))
+
+
+def _fails(wanted: Target, design: tuple[Composition, Study]) -> bool:
+    """Proved for one pair of the design."""
+    if isinstance(wanted, MeetsAll):
+        return any(_fails(part, design) for part in wanted.targets)
+    proxy, study = design
+    if not isinstance(wanted, MeetsMu):
+        return wanted.fails(proxy) or wanted.fails(study)
+    return any(map(wanted.fails, distinct_pairs(study.release)))
+
+
 def _check_level(release: Release, level: str) -> None:
     if level not in release.table:
         raise InvalidInputError(f"A level of this design is one of {', '.join(release.table)}. Found {shown(level)}.")
@@ -106,7 +134,7 @@ def _check_level(release: Release, level: str) -> None:
 
 def _least_factor(release: Release, wanted: Target, level: str | None, grid: int, guess: int | None = None) -> Fraction:
     at = partial(_scaled, release, level=level)
-    asked = questions(at, lambda both: all(map(wanted.holds, both)), lambda both: any(map(wanted.fails, both)))
+    asked = questions(at, partial(_holds, wanted), partial(_fails, wanted))
     return least_on_grid(*asked, whole(grid, "grid", 1), guess)
 
 

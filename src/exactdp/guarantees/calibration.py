@@ -29,6 +29,7 @@ from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, exact_repr, log_rational, positive, read_epsilon, read_share, shown, whole
+from exactdp.numerals import at_least, at_most, exact
 
 GRID = 10_000
 LARGEST_FACTOR = 1_000_000
@@ -46,6 +47,10 @@ class Target(ABC):
     @abstractmethod
     def fails(self, curve: Any) -> bool:
         """Proved: the curve does not meet the target."""
+
+    @abstractmethod
+    def cost(self, curve: Any) -> str:
+        """What a curve costs in terms of the target, proved, in a few words."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,12 @@ class MeetsEpsilonDelta(Target):
         if self.delta < _SMALLEST_DOUBLES:
             return bool(curve.log_delta_bounds(self.epsilon)[0] > self._log_delta + self._log_error)
         return bool(curve.delta_bounds(self.epsilon)[0] > self.delta)
+
+    def cost(self, curve: Any) -> str:
+        """By the lower bound of epsilon at this delta; of delta where epsilon is 0, which is the advantage."""
+        if self.epsilon == 0:
+            return f"an advantage of at least {at_least(curve.delta_bounds(0)[0])}"
+        return f"an epsilon of at least {at_least(curve.epsilon_bounds(self.delta)[0])} at delta = {exact(self.delta)}"
 
     @property
     def _log_delta(self) -> float:
@@ -95,6 +106,10 @@ class MeetsTradeOff(Target):
         """By the upper bound of beta."""
         return bool(curve.beta_bounds(self.alpha)[1] < self.beta)
 
+    def cost(self, curve: Any) -> str:
+        """By the same."""
+        return f"a beta of at most {at_most(curve.beta_bounds(self.alpha)[1])} at alpha = {exact(self.alpha)}"
+
 
 @dataclass(frozen=True)
 class MeetsMu(Target):
@@ -114,6 +129,10 @@ class MeetsMu(Target):
         decided = self._at_once(curve)
         return bool(_tightest(curve).lower >= self.mu) if decided is None else not decided
 
+    def cost(self, curve: Any) -> str:
+        """By the lower bound of the tightest mu."""
+        return f"a mu of at least {at_least(_tightest(curve).lower)}"
+
     def _at_once(self, curve: Any) -> bool | None:
         """Whether it holds, where no search is needed to prove that it does or does not."""
         if all(isinstance(m, Gaussian) for m in curve.mechanisms):
@@ -121,6 +140,25 @@ class MeetsMu(Target):
         if is_too_small(curve, self.mu):
             return False
         return True if is_near_gaussian(curve, self.mu) else None
+
+
+@dataclass(frozen=True)
+class MeetsAll(Target):
+    """Several targets at once."""
+
+    targets: tuple[Target, ...]
+
+    def holds(self, curve: Any) -> bool:
+        """Each of them holds."""
+        return all(wanted.holds(curve) for wanted in self.targets)
+
+    def fails(self, curve: Any) -> bool:
+        """One of them fails."""
+        return any(wanted.fails(curve) for wanted in self.targets)
+
+    def cost(self, curve: Any) -> str:
+        """What the first target that fails asks of the curve."""
+        return next((wanted.cost(curve) for wanted in self.targets if wanted.fails(curve)), "")
 
 
 def _tightest(composition: Composition) -> GaussianDP:
@@ -201,16 +239,22 @@ def calibrate(
             )
     scaled = Composition({m: n for m, n in composition.mechanisms.items() if m in chosen})
     kept = {m: n for m, n in composition.mechanisms.items() if m not in chosen}
-    if kept and wanted.fails(Composition(kept, composition.effort)):
-        raise AccuracyError(
-            "No factor meets the target: the mechanisms outside of the part fail it on their own. Scale them too, or ask for a "
-            "weaker guarantee."
-        )
+    if kept:
+        refuse_if_rest_fails(wanted, Composition(kept, composition.effort), "the mechanisms outside of the part")
 
     def at(factor: Fraction) -> Composition:
         return Composition(Counter(kept) + Counter(scaled.scaled(factor).mechanisms), composition.effort)
 
     return _calibration(at, wanted, steps, LARGEST_FACTOR)
+
+
+def refuse_if_rest_fails(wanted: Target, rest: Any, what: str) -> None:
+    """Refuse a target that what is not scaled already fails on its own, which more mechanisms never mend; say what it costs."""
+    if wanted.fails(rest):
+        raise AccuracyError(
+            f"No factor meets the target: {what} alone already cost {wanted.cost(rest)}. Scale them too, or ask for a weaker "
+            "guarantee."
+        )
 
 
 def _calibration(at: Callable[[Fraction], Composition], wanted: Target, steps: int, largest: int) -> Calibration:

@@ -107,11 +107,15 @@ def other_accounts(rho: Fraction | float, given: str, at: Any) -> dict[str, Any]
 
 def compare_at(composition: Composition, given: str, value: Fraction) -> Comparison:
     """epsilon at one delta, or delta at one epsilon."""
-    rho = composition.rho
-    bounds = composition.epsilon_bounds(value) if given == "delta" else composition.delta_bounds(value)
+    return compare_curve(composition, composition.rho, given, value)
+
+
+def compare_curve(curve: Any, rho: Fraction | float, given: str, value: Fraction) -> Comparison:
+    """The same for whatever has certified bounds, such as all pairs of a release; a composition comes with the gap as well."""
+    bounds = curve.epsilon_bounds(value) if given == "delta" else curve.delta_bounds(value)
     unknown = dict.fromkeys(_OTHERS[given], math.inf if given == "delta" else 1.0)
     others = unknown if rho == math.inf else other_accounts(rho, given, value)
-    gap = _gap(composition, value if given == "epsilon" else others["gaussian"])
+    gap = _gap(curve, value if given == "epsilon" else others["gaussian"]) if hasattr(curve, "mechanisms") else None
     return Comparison(given, value, (float(bounds.lower), float(bounds.upper)), **others, gap=gap)
 
 

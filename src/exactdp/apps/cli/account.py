@@ -1,7 +1,8 @@
-"""exactdp account, exactdp sweep: users' own designs, and built-in ones."""
+"""exactdp account, exactdp sweep: the guarantee of a design, and of many."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,124 +10,195 @@ from typing import Annotated, Any
 import typer
 
 from exactdp.apps.cli import shell
+from exactdp.apps.cli.designs import Design, DesignArgument, MechanismOption, PairOption, read_design
+from exactdp.apps.cli.tables import say, show_table
 from exactdp.brackets import Bounds
 from exactdp.census.grids import ARGUMENTS, Grids
-from exactdp.census.study import Study
 from exactdp.census.sweeps import SweepRow, SweptDesign, sweep
 from exactdp.census.tables import as_csv, plain
 from exactdp.census.workers import make_runner
 from exactdp.census.worst_pair import Candidates
-from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target, write_text
 from exactdp.guarantees.comparison import other_accounts
 from exactdp.numbers import exact_text, positive
+from exactdp.numerals import DOWN, UP, about, at_least, at_most, counted, exact, for_file, whole_text
 
 Numbers = list[str] | None
 DeltasOption = Annotated[Numbers, shell.number("--delta", help="Ask for epsilon; repeatable.")]
 EpsilonsOption = Annotated[Numbers, shell.number("--epsilon", help="Ask for delta; repeatable.")]
 AlphasOption = Annotated[Numbers, shell.number("--alpha", help="Ask for beta; repeatable.")]
+_IN_FLOAT64 = 12  # digits that ordinary bounds promise; for more of them one composition is asked in balls
+_MOST_DIGITS = 1000
 
 
 @shell.app.command("account")
 def _account(
-    budget: shell.BudgetArgument,
+    design: DesignArgument = None,
+    mechanism: MechanismOption = None,
     delta: DeltasOption = None,
     epsilon: EpsilonsOption = None,
     alpha: AlphasOption = None,
-    pair: shell.PairOption = None,
-    digits: Annotated[str | None, shell.digits(help="With --pair: digits to promise, in balls.")] = None,
+    pair: PairOption = None,
+    digits: Annotated[
+        str, shell.digits(help="Significant digits to show; above 12, for one pair or -m, they are promised in balls.")
+    ] = "6",
     as_json: shell.JsonOption = False,
 ) -> None:
-    """The guarantee of a design over all pairs of directed paths, beside zCDP and the Gaussian formula."""
-    release = shell.read_design(budget)
+    """The exact guarantee of a design over all its pairs, beside zCDP and the Gaussian formula."""
+    source = read_design(design, mechanism, pair)
     argument, values = shell.one_of(delta=delta, epsilon=epsilon, alpha=alpha)
     quantity = next(name for name, of in ARGUMENTS.items() if of == argument)
-    if digits is not None and pair is None:
-        raise InvalidInputError(f"--digits is for one pair; give --pair as well. Found {digits}.")
-    source: Any = release.pair(*shell.read_pair(pair)) if pair else release.account()
+    shown = shell.read_shown(digits, _MOST_DIGITS)
+    if source.is_whole and shown > shell.MOST_SHOWN:
+        raise InvalidInputError(
+            f"All pairs together are known to about {_IN_FLOAT64} digits; give --pair for more. Found --digits {digits}."
+        )
     rows = []
     with shell.progress(argument, len(values)) as done:
         for value in values:
-            ask = getattr(source, f"{quantity}_bounds")
-            bounds = ask(value) if digits is None else ask(value, digits=read_digits(digits, "--digits"))
-            rows.append(_row(source, argument, value, bounds, pair))
+            ask = getattr(source.curve, f"{quantity}_bounds")
+            in_balls = not source.is_whole and shown > _IN_FLOAT64
+            rows.append(_row(source, argument, value, ask(value, digits=shown) if in_balls else ask(value)))
             done(1)
     if as_json:
-        head = {"release": release.name, "title": release.title, "rho": exact_text(release.rho), "quantity": quantity}
-        shell.print_json({**head, "rows": plain(rows)})
+        head = {"release": source.name, "title": source.title, "rho": _exact(source.rho), "quantity": quantity}
+        shell.print_json({**head, "accounted_for": source.record(), "rows": plain(rows)})
         return
-    title = f"{release.title}: " + (f"pair {pair}" if pair else f"{len(release.pairs)} pairs of directed paths")
+    source.show()
     columns = [argument, f"{quantity} at least", f"{quantity} at most", "worst pair", "zCDP", "Gaussian formula"]
-    shell.show_table(title, columns, [[str(x) for x in row.values()] for row in rows])
+    cells = [_cells(row, argument, shown) for row in rows]
+    kept = [i for i, name in enumerate(columns) if name != "worst pair" or source.is_whole]
+    show_table("", [columns[i] for i in kept], [[row[i] for i in kept] for row in cells])
+    say("Bounds are proved and rounded outward to the digits shown; ~ marks an estimate, which is no bound.")
 
 
-def _row(source: Any, argument: str, value: str, bounds: Bounds, pair: str | None) -> dict[str, object]:
-    rho = source.release.rho if isinstance(source, Study) else source.rho
-    others = other_accounts(rho, argument, value)
+def _row(source: Design, argument: str, value: str, bounds: Bounds) -> dict[str, Any]:
+    others = other_accounts(source.rho, argument, value)
     return {
         argument: value,
         "lower": bounds.lower,
         "upper": bounds.upper,
-        "worst_pair": _worst(source, argument, value) if isinstance(source, Study) else f"({pair})",
+        "worst_pair": _worst(source, argument, value),
         "zcdp": others["zcdp_optimal"],
         "gaussian": others["gaussian"],
     }
 
 
-def _worst(study: Study, argument: str, value: str) -> str:
-    """The worst pair, or how many cannot be told apart in float64."""
+def _cells(row: dict[str, Any], argument: str, digits: int) -> list[str]:
+    zcdp = at_least if argument == "alpha" else at_most  # beta is safe from below
+    few = min(digits, shell.MOST_SHOWN)
+    return [
+        str(row[argument]),
+        at_least(row["lower"], digits),
+        at_most(row["upper"], digits),
+        str(row["worst_pair"]),
+        zcdp(row["zcdp"], few),
+        about(row["gaussian"], few),
+    ]
+
+
+def _worst(source: Design, argument: str, value: str) -> str | None:
+    """The worst pair, or how many cannot be told apart in float64; nothing where there is one composition only."""
+    if not source.is_whole:
+        return None if source.pair is None else str(source.pair)
     try:
-        candidates = Candidates.of(study.release, **{argument: value})
+        candidates = Candidates.of(source.whole("account"), **{argument: value})
     except InvalidInputError:  # an end of the range, at which all pairs agree
         return "all"
     pair, tied = candidates.settled()
     return str(pair) if tied == 1 else f"{tied} tied"
 
 
+def _exact(rho: Fraction | float) -> str:
+    return exact_text(rho) if isinstance(rho, Fraction) else str(rho)
+
+
 @shell.app.command("sweep")
 def _sweep(
-    budgets: Annotated[
-        list[str], typer.Argument(metavar="BUDGET...", help="Budget files (.toml, .csv) or names of built-in releases.")
-    ],
+    designs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="DESIGN...", help="Built-in releases, budget files (.toml, .csv) or JSON files."),
+    ] = None,
+    mechanism: MechanismOption = None,
     delta: DeltasOption = None,
     scale: Annotated[
         str, typer.Option("--scale", metavar="F,F,...", help="Factors on the noise variances, such as 0.8,0.9,1.")
     ] = "1",
     jobs: shell.JobsOption = "1",
     dask: shell.DaskOption = None,
-    output: shell.OutputOption = None,
+    digits: shell.ShownOption = "6",
+    output: Annotated[
+        Path | None, shell.output(metavar="FILE", help="Write a .csv or .json file instead of a table.")
+    ] = None,
     as_json: shell.JsonOption = False,
 ) -> None:
     """Many designs, all pairs of each: the overall epsilon and the proxy's, one row for each design and delta."""
-    designs = [SweptDesign(shell.read_design(b), f) for b in budgets for f in _factors(scale)]
+    sources = [read_design(text) for text in designs or ()]
+    if mechanism or not sources:
+        sources.append(read_design(None, mechanism))
+    factors, shown = _factors(scale), shell.read_shown(digits)
+    swept = [SweptDesign(source.whole("sweep"), factor) for source in sources for factor in factors]
     deltas = Grids.read(deltas=delta or ["1e-10"]).deltas
+    ending = "" if output is None else shell.check_ending(output, ".csv", ".json")
     if output is not None:
         check_target(output)
     found: dict[SweptDesign, list[SweepRow]] = {}
-    with make_runner(shell.read_jobs(jobs), dask) as runner, shell.progress("designs", len(designs)) as done:
-        for rows in sweep(designs, deltas, runner):
+    with make_runner(shell.read_jobs(jobs), dask) as runner, shell.progress("designs", len(swept)) as done:
+        for rows in sweep(swept, deltas, runner):
             found[rows[0].design] = rows
             done(1)
-    ordered = [row for design in designs for row in found[design]]
-    _write_sweep(ordered, output, as_json)
+    ordered = [row for one in swept for row in found[one]]
+    if output is not None:
+        text = _sweep_csv(ordered) if ending == ".csv" else f"{shell.as_json(_sweep_records(ordered))}\n"
+        write_text(output, text)
+    if as_json:
+        shell.print_json(_sweep_records(ordered))
+    elif output is not None:
+        say(f"{output}: {counted(len(ordered), 'row')}")
+    else:
+        for source in sources:
+            source.show()
+        _show_sweep(ordered, shown)
 
 
-def _write_sweep(rows: list[SweepRow], output: Path | None, as_json: bool) -> None:
+def _sweep_records(rows: Sequence[SweepRow]) -> list[dict[str, Any]]:
     names = ["design", "factor", "rho", "delta", "epsilon_lower", "epsilon_upper", "proxy_lower", "proxy_upper"]
     table = [(r.design.release.name, r.design.factor, r.rho, r.delta, *r.epsilon, *r.proxy) for r in rows]
-    if output is not None:
-        write_text(output, as_csv(names, table))
-    if as_json:
-        shell.print_json([dict(zip(names, map(plain, row), strict=True)) for row in table])
-    elif output is None:
-        short = [
-            [str(plain(x)) if not isinstance(x, float) else f"{x:.10f}" for x in (*row[:4], row[5], row[7])]
-            for row in table
+    return [dict(zip(names, map(plain, row), strict=True)) for row in table]
+
+
+def _sweep_csv(rows: Sequence[SweepRow]) -> str:
+    """Every column but the first and those called exact holds decimals; bounds are on their safe side as written."""
+    names = ["design", "factor", "rho", "delta", "epsilon_lower", "epsilon_upper", "proxy_lower", "proxy_upper"]
+    table = []
+    for row in rows:
+        given = row.design.factor, row.rho, row.delta
+        bounds = [
+            for_file(end, way) for ends in (row.epsilon, row.proxy) for end, way in zip(ends, (DOWN, UP), strict=True)
         ]
-        shell.show_table(f"{len(rows)} designs", ["design", "factor", "rho", "delta", "epsilon", "proxy"], short)
-    else:
-        print(f"{output}: {len(rows)} rows")
+        table.append([row.design.release.name, *map(_decimal, given), *bounds, *map(whole_text, given)])
+    return as_csv([*names, "factor_exact", "rho_exact", "delta_exact"], table)
+
+
+def _decimal(value: Fraction) -> str:
+    """The number where it is a decimal, else the double next to it."""
+    text = whole_text(value)
+    return repr(float(value)) if "/" in text else text
+
+
+def _show_sweep(rows: Sequence[SweepRow], digits: int) -> None:
+    columns = ["design", "factor", "rho", "delta", "epsilon at least", "epsilon at most", "proxy at most"]
+    cells = [
+        [
+            row.design.release.name,
+            *(exact(value) for value in (row.design.factor, row.rho, row.delta)),
+            *(at_least(row.epsilon[0], digits), at_most(row.epsilon[1], digits), at_most(row.proxy[1], digits)),
+        ]
+        for row in rows
+    ]
+    show_table("", columns, cells)
+    say("factor multiplies every noise variance; the proxy is the full path alone. Bounds are rounded outward.")
 
 
 def _factors(text: str) -> list[Fraction]:

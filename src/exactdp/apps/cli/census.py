@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from exactdp.apps.cli import shell
+from exactdp.apps.cli.designs import DEFAULT, Design, DesignArgument, MechanismOption, ReleaseOption, read_design
+from exactdp.apps.cli.tables import say, show_table
 from exactdp.census.grids import ALPHAS, DELTAS, Grids, stated_epsilons
 from exactdp.census.journal import Journal
 from exactdp.census.pair_results import Interval
@@ -22,14 +25,14 @@ from exactdp.elementwise import read_digits
 from exactdp.errors import MissingExtraError, WorkersError
 from exactdp.files import write_text
 from exactdp.numbers import exact_text
-from exactdp.numerals import whole_text
+from exactdp.numerals import DOWN, about, at_least, at_most, counted, exact, percent
 
 
 @shell.app.command("census")
 def _census(
-    name: Annotated[
-        str, typer.Option("--release", metavar="NAME", help="A release of the 2020 Census, or a budget file.")
-    ] = "dhc-persons-us",
+    design: DesignArgument = None,
+    mechanism: MechanismOption = None,
+    release_option: ReleaseOption = None,
     delta: Annotated[list[str] | None, shell.number("--delta", help="Instead of 1e-5 to 1e-15; repeatable.")] = None,
     output: Annotated[Path, shell.output(metavar="FOLDER", help="Where tables, figures and progress go.")] = Path(
         "census-results"
@@ -37,7 +40,9 @@ def _census(
     jobs: shell.JobsOption = "1",
     dask: shell.DaskOption = None,
     certified: Annotated[bool, typer.Option("--certified", help="Every pair in balls instead of float64.")] = False,
-    digits: Annotated[str, shell.digits(help="With --certified: digits to promise.")] = "20",
+    digits: Annotated[
+        str | None, shell.digits(help="Significant digits to show (6); with --certified also to promise (20).")
+    ] = None,
     proxy: Annotated[
         bool, typer.Option("--proxy", help="Only compare the full path with itself with the overall guarantee.")
     ] = False,
@@ -48,10 +53,10 @@ def _census(
     as_json: shell.JsonOption = False,
 ) -> None:
     """Account for all pairs of directed paths of a release: tables, figures, report. A stopped run goes on where it was."""
-    from exactdp.apps.report import build
-
-    release = shell.read_design(name)
-    asked = read_digits(digits, "--digits") if certified else None
+    source = read_design(design, mechanism, None, release_option, default=DEFAULT)
+    release = source.whole("census")
+    asked = read_digits(digits or "20", "--digits") if certified else None
+    shown = 6 if digits is None else asked or shell.read_shown(digits)
     grids = Grids.read([] if proxy else stated_epsilons(release.rho), delta or DELTAS, [] if proxy else ALPHAS, asked)
     at_level = Grids.read(deltas=[level_delta]).deltas[0]
     folder = output / release.name
@@ -60,11 +65,26 @@ def _census(
         with shell.progress("pairs of paths", len(release.pairs)) as done:
             study = run_study(release, grids, runner, journal, done, shell.tell, shell.warn)
         if proxy:
-            _show_proxy(study, as_json)
+            _show_proxy(source, study, shown, as_json)
             return
         summary = summarize(study, runner, at_level, lambda text: shell.tell(f"{text} ..."))
-    files = write_study(study, summary, folder)
-    remark = ""
+    files, remark = _write(study, summary, folder, figures)
+    if as_json:
+        head = {"release": release.name, "rho": exact_text(release.rho), "pairs": len(study.pairs)}
+        shell.print_json({**head, **plain(summary), "files": [str(f) for f in files]})
+        return
+    source.show()
+    _show(study, summary, shown)
+    say(f"{counted(len(files), 'file')} in {folder}: {', '.join(f.name for f in files)}")
+    if remark:
+        say(remark)
+
+
+def _write(study: Study, summary: Summary, folder: Path, figures: bool) -> tuple[list[Path], str]:
+    """Tables, figures and report in the folder, and why there are no figures, should there be none."""
+    from exactdp.apps.report import build
+
+    files, remark = write_study(study, summary, folder), ""
     if figures:
         try:
             from exactdp.apps.figures.release import save_figures
@@ -76,14 +96,7 @@ def _census(
     shell.tell("report ...")
     files.append(folder / "report.html")
     write_text(files[-1], build(study, summary, charts=figures and not remark))
-    if as_json:
-        head = {"release": name, "rho": exact_text(release.rho), "pairs": len(study.pairs)}
-        shell.print_json({**head, **plain(summary), "files": [str(f) for f in files]})
-        return
-    _show(study, summary)
-    print(f"{len(files)} files in {folder}: {', '.join(f.name for f in files)}")
-    if remark:
-        print(remark)
+    return files, remark
 
 
 @contextmanager
@@ -99,56 +112,76 @@ def _resumable(folder: Path) -> Iterator[None]:
         raise WorkersError(f"{error} {kept}") from None
 
 
-def _show(study: Study, summary: Summary) -> None:
-    release = study.release
-    print(f"{release.title}: {len(study.pairs)} pairs of directed paths, rho = {exact_text(release.rho)}")
-    print(f"{study.grids.digits} digits in balls" if study.grids.digits else "float64 with certified bounds")
+def _show(study: Study, summary: Summary, digits: int) -> None:
+    arithmetic = f"{study.grids.digits} digits in balls" if study.grids.digits else "float64 with certified bounds"
+    say(f"Computed in {arithmetic}. Bounds are rounded outward; ~ marks an estimate, which is no bound.")
     print()
-    columns = ["delta", "epsilon", "zCDP simple", "zCDP optimal", "Gaussian", "worst pair", "saved", "saved (optimal)"]
-    shell.show_table(
-        "Overall guarantee: certified upper bound of epsilon", columns, [_epsilon_row(r) for r in summary.epsilons]
+    columns = [
+        "delta",
+        "epsilon at most",
+        "zCDP simple",
+        "zCDP optimal",
+        "Gaussian",
+        "worst pair",
+        "saved",
+        "saved (optimal)",
+    ]
+    show_table("Overall guarantee", columns, [_epsilon_row(row, digits) for row in summary.epsilons])
+    rows = [
+        [
+            exact(row.alpha),
+            at_least(row.beta[0], digits),
+            at_most(1 - Fraction(row.beta[0]), digits),
+            at_most(1 - Fraction(row.zcdp_beta), digits),
+        ]
+        for row in summary.powers
+    ]
+    test = "Best test: which of two records was there"
+    show_table(test, ["alpha", "beta at least", "power at most", "power by zCDP"], rows)
+    rows = [
+        [row.level, exact(row.rho), percent(row.saved_simple.saved, DOWN), percent(row.saved_optimal.saved, DOWN)]
+        for row in summary.levels
+    ]
+    at = exact(summary.levels[0].delta)
+    show_table(
+        f"Noise variance that each level on its own could save at delta = {at}",
+        ["level", "rho", "against zCDP simple", "against zCDP optimal"],
+        rows,
     )
-    rows = [
-        [whole_text(r.alpha), f"{float(r.beta[0]):.10f}", f"{1 - float(r.beta[0]):.10f}", f"{1 - r.zcdp_beta:.6f}"]
-        for r in summary.powers
-    ]
-    shell.show_table("Best test: which of two records was there", ["alpha", "beta", "power", "power by zCDP"], rows)
-    rows = [
-        [r.level, f"{float(r.rho):.6g}", shell.percent(r.saved_simple.saved), shell.percent(r.saved_optimal.saved)]
-        for r in summary.levels
-    ]
-    title = f"Noise variance that each level on its own could save at delta = {whole_text(summary.levels[0].delta)}"
-    shell.show_table(title, ["level", "rho", "against zCDP simple", "against zCDP optimal"], rows)
-    worst = max(_understated(r.proxy, r.epsilon) for r in summary.epsilons)
-    print(f"The full path with itself understates the overall epsilon by at most {worst:.1e} (relative).")
+    say(
+        "Saved: by so much every noise variance could be smaller if the promise were what zCDP states, by the simple or by the "
+        "optimal conversion, at that delta."
+    )
+    worst = max(_understated(row.proxy, row.epsilon) for row in summary.epsilons)
+    say(f"The full path with itself understates the overall epsilon by at most {at_most(worst, 2)} of it.")
 
 
 def _understated(proxy: Interval, overall: Interval) -> float:
-    """How much larger the overall epsilon can be than that of one pair, relative to the latter's size."""
-    low, high = map(float, proxy)
+    """How much larger the overall epsilon can be than that of one pair, relative to the latter's size, rounded up."""
+    low, high = map(Fraction, proxy)
     if low <= 0 <= high:
         return math.inf
-    return math.nextafter((float(overall[1]) - low) / min(abs(low), abs(high)), math.inf)
+    return math.nextafter(float((Fraction(overall[1]) - low) / min(abs(low), abs(high))), math.inf)
 
 
-def _epsilon_row(row: EpsilonRow) -> list[str]:
-    pair = str(row.worst_pair) if row.tied == 1 else f"{row.tied} tied"
+def _epsilon_row(row: EpsilonRow, digits: int) -> list[str]:
+    few = min(digits, shell.MOST_SHOWN)
     return [
-        whole_text(row.delta),
-        f"{float(row.epsilon[1]):.10f}",
-        f"{row.zcdp_simple:.4f}",
-        f"{row.zcdp_optimal:.4f}",
-        f"{row.gaussian:.8f}",
-        pair,
-        shell.percent(row.saved_simple.saved),
-        shell.percent(row.saved_optimal.saved),
+        exact(row.delta),
+        at_most(row.epsilon[1], digits),
+        at_most(row.zcdp_simple, few),
+        at_most(row.zcdp_optimal, few),
+        about(row.gaussian, few),
+        str(row.worst_pair) if row.tied == 1 else f"{row.tied} tied",
+        percent(row.saved_simple.saved, DOWN),
+        percent(row.saved_optimal.saved, DOWN),
     ]
 
 
-def _show_proxy(study: Study, as_json: bool) -> None:
-    """The advice for tuning: the full path with itself stands for all pairs, and by how much it is off."""
-    base = study.release.full_path
-    own = study.result((base, base)).epsilon
+def _show_proxy(source: Design, study: Study, digits: int, as_json: bool) -> None:
+    """The advice for tuning: the full path stands for all pairs, and by how much it is off."""
+    base = study.release.proxy_pair
+    own = study.result(base).epsilon
     rows = [
         (delta, pair, overall, _understated(pair, overall))
         for delta, pair, overall in zip(study.grids.deltas, own, study.largest("epsilon"), strict=True)
@@ -157,9 +190,8 @@ def _show_proxy(study: Study, as_json: bool) -> None:
         names = ("delta", "proxy", "overall", "relative_difference_at_most")
         shell.print_json([dict(zip(names, map(plain, row), strict=True)) for row in rows])
         return
-    columns = ["delta", f"epsilon of ({base}, {base})", "overall epsilon", "relative difference at most"]
-    shown_rows = [
-        [whole_text(d), f"{float(p[1]):.12f}", f"{float(o[1]):.12f}", f"{diff:.2e}"] for d, p, o, diff in rows
-    ]
-    shell.show_table(f"{study.release.title}: the proxy and the overall guarantee", columns, shown_rows)
-    print("Tune with the proxy (milliseconds), then account for all pairs once (exactdp account).")
+    source.show()
+    columns = ["delta", f"epsilon of {base} at most", "overall epsilon at most", "relative difference at most"]
+    cells = [[exact(d), at_most(p[1], digits), at_most(o[1], digits), at_most(diff, 3)] for d, p, o, diff in rows]
+    show_table("The proxy and the overall guarantee", columns, cells)
+    say("Tune with the proxy (milliseconds), then account for all pairs once (exactdp account).")

@@ -12,6 +12,8 @@ from typing import Annotated
 import typer
 
 from exactdp.apps.cli import shell, streams
+from exactdp.apps.cli.designs import PairOption, read_pair, read_release
+from exactdp.apps.cli.tables import show_table
 from exactdp.apps.figures.style import figure_class
 from exactdp.apps.release.audit import Audit, audit
 from exactdp.apps.release.counts import read_counts
@@ -24,13 +26,15 @@ from exactdp.files import check_target
 from exactdp.interop.opendp import opendp_version
 from exactdp.numbers import one_line, whole
 
+BudgetArgument = Annotated[str, typer.Argument(metavar="DESIGN", help="A budget file or a built-in release.")]
+
 
 @shell.app.command("release")
 def _release(
     counts: Annotated[
         Path, typer.Argument(metavar="COUNTS", help="A CSV table with the columns level, query, count and any others.")
     ],
-    budget: shell.BudgetArgument,
+    budget: BudgetArgument,
     output: Annotated[Path, shell.output(metavar="FILE", help="The table with noise, a new .csv file.")],
     allocation: Annotated[
         str | None, typer.Option("--allocation", metavar="K", help="An allocation; the full path unless told.")
@@ -68,9 +72,9 @@ def _read_budget(budget: str, counts: Path) -> Release:
     if counts.suffix.lower() == ".toml":
         raise InvalidInputError(f"COUNTS must be a CSV table and comes before BUDGET. Found {counts}; swap the two.")
     with suppress(InvalidInputError):
-        return shell.read_design(budget)
+        return read_release(budget)
     if Path(budget).suffix.lower() != ".csv":
-        return shell.read_design(budget)
+        return read_release(budget)
     raise InvalidInputError(f"BUDGET must be a budget file and comes after COUNTS. Found {budget}, which is none.")
 
 
@@ -90,22 +94,22 @@ def _tell_release(noisy: NoisyTable, paths: Sequence[Path], as_json: bool) -> No
 
 @shell.app.command("audit")
 def _audit(
-    budget: shell.BudgetArgument,
+    budget: BudgetArgument,
     draws: Annotated[
         str, typer.Option("--draws", metavar="N", help="Releases to draw, half of each of two neighbouring tables.")
     ] = "200000",
     confidence: Annotated[str, shell.number("--confidence", help="Joint confidence of all bands.")] = "0.999",
-    pair: shell.PairOption = None,
+    pair: PairOption = None,
     output: Annotated[Path | None, shell.output(metavar="FILE", help="Draw a figure here, a PNG.")] = None,
     as_json: shell.JsonOption = False,
 ) -> None:
     """Test OpenDP's noise against the exact trade-off curve of a design; exit code 1 if they do not agree."""
     version = opendp_version()
-    design = shell.read_design(budget)
+    design = read_release(budget)
     if output is not None:  # what would stop the figure is found before the draws, not after them
         figure_class()
         check_target(output)
-    numbers = shell.read_pair(pair) if pair else (design.full_path, design.full_path)
+    numbers = read_pair(pair) if pair else (design.full_path, design.full_path)
     composition, releases = design.pair(*numbers), whole(draws, "--draws", 100)
     total = releases // 2 * 2 * sum(composition.discrete_gaussians.values())
     with shell.progress("numbers drawn", total) as done:
@@ -138,7 +142,7 @@ def _show(title: str, found: Audit) -> None:
         ]
         for p in found.points
     ]
-    shell.show_table(title, columns, rows)
+    show_table(title, columns, rows)
     verdict = "Every exact point lies in its band" if found.is_consistent else "The noise is not what it should be"
     print(f"{verdict}: {found.draws:,} releases, joint confidence {float(found.confidence):g}.")
 

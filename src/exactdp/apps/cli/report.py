@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from exactdp.apps.cli import shell
+from exactdp.apps.cli.designs import DEFAULT, DesignArgument, MechanismOption, ReleaseOption, read_design
+from exactdp.apps.cli.tables import say
 from exactdp.census.grids import Grids
 from exactdp.census.study import run_study
 from exactdp.census.summary import summarize
@@ -15,13 +17,16 @@ from exactdp.census.workers import make_runner
 from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target, write_text
+from exactdp.numerals import at_most, counted
 
 SUFFIXES = (".html", ".htm")
 
 
 @shell.app.command("report")
 def _report(
-    budget: shell.OptionalBudgetArgument = "dhc-persons-us",
+    design: DesignArgument = None,
+    mechanism: MechanismOption = None,
+    release_option: ReleaseOption = None,
     output: Annotated[Path, shell.output(metavar="FILE", help="The HTML file to write.")] = Path("report.html"),
     delta: Annotated[str, shell.number("--delta", help="The delta of the headline.")] = "1e-10",
     digits: Annotated[str, shell.digits(help=f"Digits of the certificates, {shell.DIGITS_RANGE}.")] = "10",
@@ -37,9 +42,10 @@ def _report(
     from exactdp.apps.report.charts import need_matplotlib
 
     _check_target(output)
+    source = read_design(design, mechanism, None, release_option, default=DEFAULT)
     if figures:
         need_matplotlib()
-    release = shell.read_design(budget)
+    release = source.whole("report")
     promised = read_digits(digits, "--digits")
     grids, asked = Grids.of_report(delta)
     with make_runner(shell.read_jobs(jobs), dask) as runner:
@@ -48,12 +54,11 @@ def _report(
         summary = summarize(study, runner, asked, lambda text: shell.tell(f"{text} ..."))
     shell.tell("report ...")
     write_text(output, build(study, summary, delta=asked, digits=promised, date=date, charts=figures))
-    epsilon = float(study.epsilon(asked))
-    print(f"{output}: {release.title}, epsilon = {epsilon:.10g} at delta = {delta} over {_count(len(release.pairs))}")
-
-
-def _count(pairs: int) -> str:
-    return "one pair of directed paths" if pairs == 1 else f"{pairs} pairs of directed paths"
+    source.show()
+    pairs = counted(len(release.pairs), "pair")
+    say(
+        f"{output}: epsilon is at most {at_most(study.epsilon(asked))} at delta = {delta}, over {pairs} of directed paths"
+    )
 
 
 def _check_target(output: Path) -> None:

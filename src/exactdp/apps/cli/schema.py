@@ -21,4 +21,5 @@ def _schema(name: NameArgument, output: shell.OutputOption = None) -> None:
     if output is None:
         print(text, end="")
     else:
+        shell.check_ending(output, ".json")
         write_text(output, text)

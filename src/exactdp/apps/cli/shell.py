@@ -10,7 +10,6 @@ import errno
 import functools
 import json
 import logging
-import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -20,19 +19,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.box import HEAVY_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 from typer.core import TyperGroup
 
 import exactdp
-from exactdp import census
 from exactdp.apps.cli import streams
 from exactdp.apps.cli.streams import INTERRUPTED, OutputLostError
 from exactdp.arithmetic_state import steady_state
-from exactdp.census.budget_files import read_budget
-from exactdp.census.releases import Release
 from exactdp.census.tables import finite
 from exactdp.elementwise import DIGITS
 from exactdp.errors import ExactDPError, InvalidInputError
@@ -52,7 +46,6 @@ _REMEDIES = {
     errno.EACCES: "Check the permissions of the file and of its folder",
     errno.EPIPE: "Whoever was to read it is gone",
 }
-_PAIR = re.compile(r"\s*(\d{1,6})\s*,\s*(\d{1,6})\s*")
 
 
 class _Commands(TyperGroup):
@@ -126,10 +119,8 @@ app = typer.Typer(cls=_Commands, add_completion=True, pretty_exceptions_enable=F
 number = functools.partial(typer.Option, metavar="NUMBER")
 digits = functools.partial(typer.Option, "--digits", metavar="N")
 DIGITS_RANGE = f"{DIGITS[0]} to {DIGITS[1]}"
-ReleaseOption = Annotated[str | None, typer.Option("--release", metavar="NAME", help="A release of the 2020 Census.")]
-PairOption = Annotated[
-    str | None, typer.Option("--pair", metavar="K,L", help="Two allocations of the release, such as 13,13.")
-]
+ShownOption = Annotated[str, digits(help="Significant digits to show; bounds are rounded outward.")]
+MOST_SHOWN = 15  # digits of a double
 
 
 def _path(text: str | Path) -> Path:
@@ -147,12 +138,6 @@ DaskOption = Annotated[
     str | None,
     typer.Option("--dask", metavar="ADDRESS", help="A dask scheduler such as tcp://host:8786, or local."),
 ]
-MechanismOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--mechanism", "-m", metavar="SIGMA2[:SENSITIVITY][*COUNT]", help="Discrete Gaussian noise; repeatable."
-    ),
-]
 EpsilonOption = Annotated[
     str | None, number("--epsilon", help="An epsilon: with --delta a target, alone it asks for delta.")
 ]
@@ -163,9 +148,6 @@ AlphaOption = Annotated[
     str | None,
     number("--alpha", help="A false-positive rate: with --beta a target, alone it asks for beta."),
 ]
-_BUDGET = "A budget file (.toml, .csv) or the name of a built-in release."
-BudgetArgument = Annotated[str, typer.Argument(metavar="BUDGET", help=_BUDGET)]
-OptionalBudgetArgument = Annotated[str, typer.Argument(metavar="[BUDGET]", help=_BUDGET)]
 
 
 @app.callback(invoke_without_command=True)
@@ -187,28 +169,23 @@ def _root(
         print(context.get_help())
 
 
-def read_design(budget: str) -> Release:
-    """A budget file, or a built-in release by name."""
-    if budget in census.release_names():
-        return census.release(budget)
-    if not Path(budget).suffix:
-        raise InvalidInputError(
-            f"BUDGET is a .toml or .csv file, or one of {', '.join(census.release_names())}. Found {budget}."
-        )
-    return read_budget(budget)
-
-
-def read_pair(text: str) -> tuple[int, int]:
-    """Two numbers of allocations."""
-    numbers = _PAIR.fullmatch(text)
-    if numbers is None:
-        raise InvalidInputError(f"--pair takes two allocations such as 13,13. Found {text!r}.")
-    return int(numbers[1]), int(numbers[2])
+def read_shown(text: str, most: int = MOST_SHOWN) -> int:
+    """How many significant digits are shown."""
+    return whole(text, "--digits", 2, most)
 
 
 def read_jobs(text: str) -> int:
     """The number of processes."""
     return whole(text, "--jobs", 1, 4096)
+
+
+def check_ending(output: Path, *endings: str) -> str:
+    """The ending of a file that is to be written, one of those that there are; a device or a pipe gets the first."""
+    if output.is_dir() or output.parts[:2] == ("/", "dev") or (output.exists() and not output.is_file()):
+        return endings[0]  # a folder is refused elsewhere
+    if output.suffix.lower() not in endings:
+        raise InvalidInputError(f"The name of this file must end in {' or '.join(endings)}. Found {output}; rename it.")
+    return output.suffix.lower()
 
 
 @contextmanager
@@ -234,37 +211,18 @@ def warn(text: str) -> None:
     print(f"exactdp: {one_line(text)}", file=sys.stderr)
 
 
-def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table on standard output: boxed on a terminal, plain columns elsewhere."""
-    terminal = sys.stdout.isatty()
-    console = Console(highlight=False, width=None if terminal else 1000)
-    table = Table(box=HEAVY_HEAD if terminal else None, pad_edge=False)
-    for i, name in enumerate(columns):
-        table.add_column(name, justify="left" if i == 0 else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    print(title)
-    if terminal:
-        console.print(table)
-    else:  # without the blanks that would fill up the lines
-        with console.capture() as capture:
-            console.print(table)
-        print("\n".join(line.rstrip() for line in capture.get().splitlines()))
-    print()
-
-
 def print_json(value: Any, indent: int = 1) -> None:
     """A value as JSON on standard output; what JSON does not have, such as fractions and infinities, as texts."""
-    print(json.dumps(finite(value), indent=indent, default=_text))
+    print(as_json(value, indent))
+
+
+def as_json(value: Any, indent: int = 1) -> str:
+    """The same as a text."""
+    return json.dumps(finite(value), indent=indent, default=_text)
 
 
 def _text(value: object) -> str:
     return exact_text(value) if isinstance(value, Fraction) else str(value)
-
-
-def percent(share: Fraction) -> str:
-    """A share in percent with two decimals, which is exact on the grid of savings."""
-    return f"{float(share) * 100:.2f}%"
 
 
 def one_of(**options: object) -> tuple[str, Any]:

@@ -9,12 +9,14 @@ from typing import Annotated
 import typer
 
 from exactdp.apps.cli import shell, streams
+from exactdp.apps.cli.designs import DEFAULT, DesignArgument, MechanismOption, read_design
 from exactdp.numbers import whole
 
 
 @shell.app.command("studio")
 def _studio(
-    budget: shell.OptionalBudgetArgument = "dhc-persons-us",
+    design: DesignArgument = None,
+    mechanism: MechanismOption = None,
     host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
     port: Annotated[str, typer.Option("--port", metavar="N", help="The port; 0 takes a free one.")] = "8765",
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")] = True,
@@ -32,7 +34,7 @@ def _studio(
     """Open the studio: edit a design in the browser, see its exact guarantee at once. Ctrl-C ends it."""
     from exactdp.apps.studio.server.serve import serve
 
-    release = shell.read_design(budget)
+    release = read_design(design, mechanism, default=DEFAULT).whole("studio")
     number = whole(port, "--port", 0, 65535)
     if verbose:
         logging.basicConfig(level=logging.INFO, format="%(message)s")
