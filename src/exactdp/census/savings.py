@@ -1,13 +1,14 @@
 """How much noise could have been saved: a factor on the noise variances that just meets a stated (epsilon, delta).
 
-A factor c multiplies every noise parameter sigma2. It is reported on a grid of 1/10000, on the safe side. Guarantee: at c the
-release satisfies (epsilon, delta), at one grid step less it does not, both by certified bounds of delta over all pairs
-(Theorem 4; docs/theory/engine.md, section 9), unless that is outside the range of noise and was not tried.
-That still smaller factors fail as well is not claimed.
+A factor c multiplies every noise variance: sigma2 of a Gaussian, the square of a Laplace scale. It is reported on a grid of
+1/10000, on the safe side. Guarantee: at c the release satisfies (epsilon, delta), at one grid step less it does not, both by
+certified bounds of delta over all pairs (Theorem 4; docs/theory/engine.md, section 9), unless that is outside the range of noise
+and was not tried. That still smaller factors fail as well is not claimed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -15,7 +16,7 @@ from functools import partial
 from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
 from exactdp.census.design_mu import distinct_pairs
-from exactdp.census.releases import Allocation, Release
+from exactdp.census.releases import REPLACE, Allocation, Release
 from exactdp.census.study import Study
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import (
@@ -71,8 +72,14 @@ def level_saving(release: Release, level: str, epsilon: Number, delta: Number) -
 
 
 def level_pair(release: Release, level: str) -> Composition:
-    """The mechanisms of one level of the full path, twice."""
-    return 2 * Composition(Allocation(release.full_path, (), {level: release.table[level]}).mechanisms)
+    """The mechanisms of one level of the full path: twice, or once where neighbours have one record more or less."""
+    return _part(release, [level])
+
+
+def _part(release: Release, levels: Iterable[str]) -> Composition:
+    chosen = {level: release.table[level] for level in levels}
+    path = Composition(Allocation(release.full_path, (), chosen, release.noise).mechanisms)
+    return path * (2 if release.relation == REPLACE else 1)
 
 
 def calibrate_release(
@@ -85,10 +92,9 @@ def calibrate_release(
     """
     if level is not None:
         _check_level(release, level)
-        others = {name: queries for name, queries in release.table.items() if name != level}
+        others = [name for name in release.table if name != level]
         if others:
-            rest = Composition(Allocation(release.full_path, (), others).mechanisms)
-            refuse_if_rest_fails(wanted, rest + rest, "the other levels")
+            refuse_if_rest_fails(wanted, _part(release, others), "the other levels")
     factor = _least_factor(release, wanted, level, grid)
     return factor, release.scaled(factor, level)
 

@@ -24,7 +24,8 @@ from exactdp.apps.cli import mechanism_option
 from exactdp.apps.cli.mechanism_option import read_mechanisms, read_object
 from exactdp.apps.cli.tables import show_facts
 from exactdp.census.budget_files import read_budget
-from exactdp.census.releases import Release
+from exactdp.census.composition_design import composition_design
+from exactdp.census.releases import ADD_REMOVE, REPLACE, Release
 from exactdp.census.study import Study
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -51,7 +52,7 @@ MechanismOption = Annotated[
     typer.Option("--mechanism", "-m", metavar=mechanism_option.METAVAR, help=mechanism_option.HELP),
 ]
 _PAIR = re.compile(r"\s*(\d{1,6})\s*,\s*(\d{1,6})\s*")
-_NEIGHBOURS = {"replace": "one record is replaced by another", "add/remove": "one record is added or removed"}
+_NEIGHBOURS = {REPLACE: "one record is replaced by another", ADD_REMOVE: "one record is added or removed"}
 _KINDS: dict[type[Mechanism], str] = {
     DiscreteGaussian: "discrete Gaussian",
     Gaussian: "continuous Gaussian",
@@ -96,7 +97,8 @@ class Design:
             raise InvalidInputError(f"{command} is about all pairs of a design. Found --pair; leave it out.")
         if self.release is not None:
             return self.release
-        raise InvalidInputError(f"{command} takes a design with levels. Found noise given with --mechanism or JSON.")
+        assert self.given is not None  # a design is one of the two
+        return composition_design(self.given)
 
     def one(self, command: str) -> Composition:
         """The composition, for commands about one; of a release with several pairs the user must say which."""
@@ -104,9 +106,8 @@ class Design:
             return self.composition
         release = self.whole(command)
         if len(release.pairs) > 1:
-            raise InvalidInputError(
-                f"{command} takes one pair of this design, such as --pair {release.full_path},{release.full_path}. Found none."
-            )
+            such = ",".join(map(str, release.proxy_pair))
+            raise InvalidInputError(f"{command} takes one pair of this design, such as --pair {such}. Found none.")
         return release.pair(*release.pairs[0])
 
     @property
@@ -123,7 +124,7 @@ class Design:
             assert composition is not None
             neighbours = "as the sensitivities say: each answer may change by that much"
             return [("noise", _noise(composition.mechanisms)), ("neighbours", neighbours), ("budget", budget)]
-        changed = _NEIGHBOURS[_relation(self.release)]
+        changed = _NEIGHBOURS[self.release.relation]
         if self.pair is not None:
             paths = f"a record of path {self.pair[0]} replaced by one of path {self.pair[1]}"
             if not self.pair[1]:
@@ -132,7 +133,7 @@ class Design:
             return [("noise", _noise(composition.mechanisms)), ("neighbours", paths), ("budget", budget)]
         pairs = counted(len(self.release.pairs), "pair")
         how = f"{changed}: {'all ' if len(self.release.pairs) > 1 else ''}{pairs} of directed paths"
-        if _relation(self.release) == "add/remove":
+        if self.release.relation == ADD_REMOVE:
             how = f"{changed}: {counted(len(self.release.allocations), 'path')}"
         return [("noise", _noise_of_paths(self.release)), ("neighbours", how), ("budget", budget)]
 
@@ -274,7 +275,3 @@ def _range(mechanisms: Mapping[Mechanism, int]) -> str:
 
 def _ends(values: list[Fraction]) -> str:
     return exact(values[0]) if len(values) == 1 else f"{exact(values[0])} to {exact(values[-1])}"
-
-
-def _relation(release: Release) -> str:
-    return getattr(release, "relation", "replace")
