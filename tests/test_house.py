@@ -33,6 +33,7 @@ GROUND = {
     "brackets",
     "cache",
     "csv_cells",
+    "csv_text",
     "doubles",
     "elementwise",
     "files",
