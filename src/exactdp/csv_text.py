@@ -13,6 +13,7 @@ from exactdp.errors import InvalidInputError
 SEPARATORS = (",", ";", "\t")
 """What stands between two cells: Excel writes semicolons where the decimal mark is a comma, and tabs as "Unicode text"."""
 
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SPREADSHEETS = {".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers"}
 
 
@@ -24,22 +25,24 @@ def decoded(content: bytes, what: str) -> str:
     >>> decoded("level;größe".encode("utf-16"), "A budget file")
     'level;größe'
     """
-    is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    text: str | None = None
-    line = 0
-    try:
-        text = content.decode("utf-16" if is_wide else "utf-8-sig")
-    except UnicodeDecodeError as error:  # it holds the content, and must not be the context of the refusal
-        before = content[: error.start].decode("utf-16", "ignore") if is_wide else content[: error.start].decode()
-        line = _lines(before)
-    if text is not None and "\0" in text:  # UTF-16 or UTF-32 without a mark, or no text at all
-        text, line = None, _lines(text[: text.index("\0")])
-    if text is None:
+    text, line = _attempt(content, "utf-16" if content.startswith(_WIDE) else "utf-8-sig")
+    zero = text.find("\0")  # UTF-16 or UTF-32 without a mark, or no text at all
+    if zero >= 0:
+        line = _lines(text[:zero])
+    if line:
         raise InvalidInputError(
             f"{what} must be encoded in UTF-8. Found other bytes in line {line}; save it as UTF-8 "
             '(in a spreadsheet: "CSV UTF-8").'
         )
     return text
+
+
+def _attempt(content: bytes, encoding: str) -> tuple[str, int]:
+    """The text and 0; or nothing and the line of what is in another encoding. The error, which holds the content, ends here."""
+    try:
+        return content.decode(encoding), 0
+    except UnicodeDecodeError as error:
+        return "", _lines(content[: error.start].decode(encoding, "ignore"))
 
 
 def _lines(text: str) -> int:
