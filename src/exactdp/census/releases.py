@@ -19,6 +19,7 @@ from exactdp.census.grids import Grids
 from exactdp.census.spine import Table, bypass
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, exact_text, positive, shown
 
@@ -41,6 +42,10 @@ class Allocation:
     def rho(self) -> Fraction:
         """The total budget of the path."""
         return sum((rho for queries in self.table.values() for rho in queries.values()), Fraction(0))
+
+    def mechanism(self, level: str, query: str) -> Mechanism:
+        """What a query at a level releases on this path."""
+        return DiscreteGaussian(1 / self.table[level][query])
 
     @cached_property
     def mechanisms(self) -> Mapping[DiscreteGaussian, int]:
