@@ -173,14 +173,20 @@ def _outward(bound: float, towards: float) -> float:
 def _certificate(compositions: Sequence[Composition], delta: Number, digits: int) -> Certificate | None:
     """A certificate of the first composition of Gaussian noise whose lattice is not too fine."""
     for composition in compositions:
-        if all(isinstance(mechanism, DiscreteGaussian) for mechanism in composition.mechanisms):
+        if _is_gaussian(composition):
             with suppress(LatticeTooFineError):
                 return certify(composition, delta=delta, digits=digits)
     return None
 
 
+def _is_gaussian(composition: Composition) -> bool:
+    return all(isinstance(mechanism, DiscreteGaussian) for mechanism in composition.mechanisms)
+
+
 def _whose(certificate: Certificate | None, drawn: Composition, found: WorstPairs) -> str:
     if certificate is None:
+        if not _is_gaussian(drawn):
+            return "nothing: certificates are of discrete Gaussian noise only"
         return "nothing: no certificate could be made, as the noise has no common lattice"
     pair = "" if len(found.covered) == 1 else f"the worst pair {found.worst[0]}, with "
     if certificate.composition == drawn:
