@@ -5,6 +5,8 @@ A mutant is a name, a file of the package, a text that stands in it once, and th
 
 from __future__ import annotations
 
+import mutant_table_release as release
+
 TESTS = {
     "engine/family/nodes.py": ["tests/engine/test_family.py"],
     "engine/family/contours.py": ["tests/engine/test_family.py"],
@@ -36,15 +38,7 @@ TESTS = {
         "-k",
         "(other_code and cores) or tasks_are_steady",
     ],
-    **{
-        f"{name}.py": ["tests/apps/test_release_paths.py"]
-        for name in (
-            "apps/release/counts",
-            "apps/release/noisy_table",
-            "apps/release/path_noise",
-            "interop/opendp",
-        )
-    },
+    **release.TESTS,
     "theory/gaussian_gap/gap.py": ["tests/theory/test_gaussian_gap.py"],
     "theory/gaussian_gap/central_zone.py": ["tests/theory/test_gaussian_gap.py"],
     "theory/gaussian_gap/far_peaks.py": ["tests/theory/test_gaussian_gap.py"],
@@ -471,58 +465,5 @@ MUTANTS = [
         "ends[0].max(ends[1])",
         "ends[0].min(ends[1])",
     ),
-    (
-        "the least of the pairs of paths",
-        "apps/release/path_noise.py",
-        "(max(bounds[end] for bounds",
-        "(min(bounds[end] for bounds",
-    ),
-    (
-        "no record moves to another path",
-        "apps/release/path_noise.py",
-        "if set(pair) <= allowed)",
-        "if set(pair) <= allowed and pair[0] == pair[1])",
-    ),
-    (
-        "noise that is drawn alike counted once",
-        "apps/release/path_noise.py",
-        "counts[drawn_mechanism(mechanism)] += count",
-        "counts[drawn_mechanism(mechanism)] = count",
-    ),
-    (
-        "two noises in one cell",
-        "apps/release/path_noise.py",
-        "if len(set(noises.values())) > 1:",
-        "if len(set(noises.values())) > 2:",
-    ),
-    (
-        "a node spent once for each of its paths",
-        "apps/release/counts.py",
-        "if i not in at.values()]",
-        "if i not in (at['level'], at['query'], at['count'])]",
-    ),
-    (
-        "a path without some of its queries",
-        "apps/release/counts.py",
-        "if (number, (level, query)) not in there:",
-        "if all((other, (level, query)) not in there for other in self._allocations):",
-    ),
-    (
-        "the shortest decimal of a bound",
-        "apps/release/noisy_table.py",
-        "return bound if is_safe else",
-        "return bound if True else",
-    ),
-    (
-        "Laplace noise a little too small",
-        "interop/opendp.py",
-        "scale if Fraction(scale) >= mechanism.scale",
-        "scale if True",
-    ),
-    (
-        "Laplace noise drawn as Gaussian",
-        "apps/release/noisy_table.py",
-        "sampler = opendp_noise if kind == _GAUSSIAN else opendp_laplace_noise",
-        "sampler = opendp_noise",
-    ),
+    *release.MUTANTS,
 ]

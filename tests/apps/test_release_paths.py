@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+import examples
 from command_line import refused, run
 from exactdp import Certificate, Composition, DiscreteGaussian, DiscreteLaplace, RandomizedResponse, census
 from exactdp.apps.release import noisy_table, path_noise
@@ -25,6 +26,7 @@ from exactdp.apps.release.path_noise import drawn_composition, listed, planned_n
 from exactdp.errors import InvalidInputError
 from exactdp.interop.opendp import Sampler, drawn_mechanism, drawn_sigma2, opendp_laplace_noise, scale_for
 from exactdp.mechanisms.mechanism import Mechanism
+from exactdp.numerals import at_most
 from oracle import brute
 
 SECRET = "73311"
@@ -58,6 +60,9 @@ SIGMA2 = {
     2: [2, Fraction(3, 5), Fraction(6, 5)],
 }
 """By hand: on path 2 the 1 of District is spread over 1 and 1/2, which become 5/3 and 5/6."""
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "release-and-audit.md"
 
 
 @pytest.fixture
@@ -117,6 +122,24 @@ def test_a_survey_with_a_bypassed_level_is_released_and_verified(folder: Path, d
     rows = list(csv.DictReader(output.read_text().splitlines()))
     assert [row["path"] for row in rows[:3]] == ["1;2", "1;2", "1"]
     assert "count" not in rows[0]
+
+
+def test_the_example_of_the_documentation_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("opendp")
+    for language in ("toml", "csv"):
+        [(rest, text)] = examples.blocks(PAGE, language)
+        (tmp_path / rest.split('"')[1]).write_text(text)
+    [(_, shown)] = examples.blocks(PAGE, "text")
+    command, *wanted = shown.splitlines()
+    monkeypatch.chdir(tmp_path)
+    result = run(*command.removeprefix("$ exactdp ").split())
+    assert result.exit_code == 0, result.output
+    version = re.compile(r"OpenDP [\d.]+")
+    assert version.sub("", result.stdout).splitlines() == version.sub("", "\n".join(wanted)).splitlines()
+    for pair, figure in (("1,1", "18.0394"), ("2,2", "18.0933")):
+        k, other = map(int, pair.split(","))
+        assert at_most(census.read_budget("survey.toml").pair(k, other).epsilon_bounds("1e-10").upper) == figure
+        assert figure in PAGE.read_text()
 
 
 def test_the_epsilon_stated_is_the_largest_of_all_pairs(design: census.Release) -> None:
@@ -247,6 +270,15 @@ class Alone(census.Release):
     def pair(self, k: int, other: int) -> Composition:
         assert other == 0
         return Composition(self.allocations[k].mechanisms)
+
+
+def test_an_audit_says_what_it_is_of(folder: Path) -> None:
+    pytest.importorskip("opendp")
+    result = run(
+        "audit", str(folder / "survey.toml"), "--draws", "1000", "--confidence", "0.999999999", "--pair", "1,2"
+    )
+    assert result.exit_code == 0, result.output
+    assert "three levels: pair (1, 2), one record replaced by another, 7 mechanisms, OpenDP" in result.stdout
 
 
 def test_a_record_that_is_added_or_removed_has_one_path(design: census.Release) -> None:

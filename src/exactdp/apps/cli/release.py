@@ -17,7 +17,7 @@ from exactdp.apps.figures.style import figure_class
 from exactdp.apps.release.audit import Audit, audit
 from exactdp.apps.release.counts import is_table_of_counts, read_counts
 from exactdp.apps.release.noisy_table import NoisyTable, PlannedRelease, plan_release
-from exactdp.apps.release.path_noise import WorstPairs
+from exactdp.apps.release.path_noise import WorstPairs, listed, neighbours
 from exactdp.apps.release.publication import Publication, check_outputs
 from exactdp.census.releases import Release, release_names
 from exactdp.elementwise import read_digits
@@ -135,11 +135,11 @@ def _worst(found: WorstPairs) -> str:
 
 def _show_noise(plan: PlannedRelease) -> None:
     """What was accounted for and drawn, query by query."""
-    title = f"{plan.design.title}: {plan.worst.neighbours}, the noise of the design"
+    title = f"{plan.design.title}: {plan.worst.neighbours}"
     if len(plan.noise) > _MOST_LINES:
-        print(f"{title} for {counted(len(plan.noise), 'query', 'queries')} of paths and levels: see what was drawn\n")
+        print(f"{title}; the noise of the design on {listed(plan.paths)} stands where it says what was drawn\n")
         return
-    columns = ["level", "query", "path", "cells", "noise"]
+    columns = ["level", "query", "path", "cells", "noise of the design"]
     rows = [
         [one.level, one.query, " ".join(map(str, one.paths)), f"{one.cells:,}", _noise_text(one.designed)]
         for one in plan.noise
@@ -185,7 +185,9 @@ def _audit(
         head = {"release": design.name, "pair": list(numbers), "sampler": f"OpenDP {version}"}
         shell.print_json({**head, **_record(found)})
     else:
-        _show(f"{design.title}: pair ({numbers[0]}, {numbers[1]}), OpenDP {version}", found)
+        pair_text = f"pair {numbers}" if numbers[1] else f"path {numbers[0]}"
+        mechanisms = counted(sum(composition.mechanisms.values()), "mechanism")
+        _show(f"{design.title}: {pair_text}, {neighbours([numbers])}, {mechanisms}, OpenDP {version}", found)
     if not found.is_consistent:
         raise typer.Exit(shell.FAILED)
 

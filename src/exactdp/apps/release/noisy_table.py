@@ -84,10 +84,15 @@ class PlannedRelease:
     guarantee: Mapping[str, Any]
     certificate: Certificate | None
 
+    @property
+    def paths(self) -> list[int]:
+        """The paths that the table has."""
+        return _occurring(self.noise)
+
     def draw(self) -> NoisyTable:
         """The table with noise. Each call draws anew, and each draw that anybody sees spends the budget."""
         text = _as_csv(self.table, _draw(self.table, self.rows, self.noise))
-        paths = [self.design.allocations[number] for number in _occurring(self.noise)]
+        paths = [self.design.allocations[number] for number in self.paths]
         statement = {
             "format": "exactdp noise",
             "version": 1,
@@ -248,13 +253,14 @@ def _parameter(mechanism: Mechanism) -> Any:
 
 
 def _covers(design: Release, table: CountTable, noise: Sequence[CellNoise], found: WorstPairs) -> str:
-    own = "" if table.paths is None else ", in rows of its own path only"
-    text = (
-        f"One draw of this table, {found.neighbours}, {_contribution(design, noise)}{own}. "
-        f"The number of cells does not matter; which cells are listed{' under which paths' if own else ''} is not protected."
-    )
     occurring = _occurring(noise)
     others = [number for number in sorted(design.allocations) if number not in occurring]
+    which = "" if len(occurring) == 1 else f", whichever of {listed(occurring)} each is on"
+    own, rows = ("", "") if table.paths is None else (", in rows of its own path only", ", and under which paths,")
+    text = (
+        f"One draw of this table, {found.neighbours}{which}; {_contribution(design, noise)}{own}. "
+        f"The number of cells does not matter; which cells are listed{rows} is not protected."
+    )
     if not others:
         return text
     if table.paths is None:

@@ -97,12 +97,12 @@ class WorstPairs:
     @property
     def is_replacement(self) -> bool:
         """Whether a record is replaced by another; otherwise it is added or removed."""
-        return any(other for _, other in self.covered)
+        return _is_replacement(self.covered)
 
     @property
     def neighbours(self) -> str:
         """Who the neighbours are, in words."""
-        return "one record replaced by another" if self.is_replacement else "one record added or removed"
+        return neighbours(self.covered)
 
 
 @steady
@@ -135,6 +135,15 @@ def drawn_composition(composition: Composition) -> Composition:
     for mechanism, count in composition.mechanisms.items():
         counts[drawn_mechanism(mechanism)] += count
     return Composition(counts)
+
+
+def neighbours(pairs: Sequence[Pair]) -> str:
+    """What a pair of neighbouring tables differs by, in words."""
+    return "one record replaced by another" if _is_replacement(pairs) else "one record added or removed"
+
+
+def _is_replacement(pairs: Sequence[Pair]) -> bool:
+    return any(other for _, other in pairs)
 
 
 def listed(numbers: Sequence[int]) -> str:
