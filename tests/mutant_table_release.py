@@ -17,8 +17,8 @@ MUTANTS = [
     (
         "no record moves to another path",
         "apps/release/path_noise.py",
-        "if set(pair) <= allowed)",
-        "if set(pair) <= allowed and pair[0] == pair[1])",
+        "if not absent & set(pair))",
+        "if not absent & set(pair) and pair[0] == pair[1])",
     ),
     (
         "noise that is drawn alike counted once",

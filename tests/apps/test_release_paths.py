@@ -22,7 +22,7 @@ from exactdp import Certificate, Composition, DiscreteGaussian, DiscreteLaplace,
 from exactdp.apps.release import noisy_table, path_noise
 from exactdp.apps.release.counts import is_table_of_counts, parse_counts, read_counts
 from exactdp.apps.release.noisy_table import plan_release, release_table
-from exactdp.apps.release.path_noise import drawn_composition, listed, planned_noise, worst_pairs
+from exactdp.apps.release.path_noise import drawn_composition, listed, neighbours, planned_noise, worst_pairs
 from exactdp.errors import InvalidInputError
 from exactdp.interop.opendp import Sampler, drawn_mechanism, drawn_sigma2, opendp_laplace_noise, scale_for
 from exactdp.mechanisms.mechanism import Mechanism
@@ -285,7 +285,10 @@ def test_a_record_that_is_added_or_removed_has_one_path(design: census.Release) 
     alone = Alone(design.name, design.title, design.source, design.table, design.bypassed)
     found = worst_pairs(alone, [1, 2], "1e-10")
     assert found.covered == ((1, 0), (2, 0))
-    assert found.neighbours == "one record added or removed"
+    assert not found.is_replacement
+    numbered = census.Release("zero", "", "", design.table, {0: (), 1: ("District",)})
+    assert worst_pairs(numbered, [1], "1e-10").covered == ((1, 1),)
+    assert neighbours(numbered) == "one record replaced by another"
     assert found.epsilon.upper < worst_pairs(design, [1, 2], "1e-10").epsilon.lower
     one = [Composition(a.mechanisms).epsilon_bounds("1e-10") for a in design.allocations.values()]
     assert found.epsilon.upper >= max(bounds.lower for bounds in one)

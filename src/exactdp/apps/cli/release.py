@@ -17,7 +17,7 @@ from exactdp.apps.figures.style import figure_class
 from exactdp.apps.release.audit import Audit, audit
 from exactdp.apps.release.counts import is_table_of_counts, read_counts
 from exactdp.apps.release.noisy_table import NoisyTable, PlannedRelease, plan_release
-from exactdp.apps.release.path_noise import WorstPairs, listed, neighbours
+from exactdp.apps.release.path_noise import WorstPairs, is_replacement, listed, neighbours
 from exactdp.apps.release.publication import Publication, check_outputs
 from exactdp.census.releases import Release, release_names
 from exactdp.elementwise import read_digits
@@ -127,15 +127,14 @@ def _worst(found: WorstPairs) -> str:
     """Which of the pairs is the worst, in words; nothing where there is one only."""
     if len(found.covered) == 1:
         return ""
-    noun = "pair" if found.is_replacement else "path"
-    names = [str(pair) if found.is_replacement else str(pair[0]) for pair in found.worst]
+    names = found.names
     told = names[0] if len(names) == 1 else f"{', '.join(names[:3])}{', ...' if len(names) > 3 else ''} alike"
-    return f", the worst of {counted(len(found.covered), noun)}: {told}"
+    return f", the worst of {counted(len(found.covered), found.noun)}: {told}"
 
 
 def _show_noise(plan: PlannedRelease) -> None:
     """What was accounted for and drawn, query by query."""
-    title = f"{plan.design.title}: {plan.worst.neighbours}"
+    title = f"{plan.design.title}: {neighbours(plan.design)}"
     if len(plan.noise) > _MOST_LINES:
         print(f"{title}; the noise of the design on {listed(plan.paths)} stands where it says what was drawn\n")
         return
@@ -185,16 +184,16 @@ def _audit(
         head = {"release": design.name, "pair": list(numbers), "sampler": f"OpenDP {version}"}
         shell.print_json({**head, **_record(found)})
     else:
-        pair_text = f"pair {numbers}" if numbers[1] else f"path {numbers[0]}"
+        pair_text = f"pair {numbers}" if is_replacement(design) else f"path {numbers[0]}"
         mechanisms = counted(sum(composition.mechanisms.values()), "mechanism")
-        _show(f"{design.title}: {pair_text}, {neighbours([numbers])}, {mechanisms}, OpenDP {version}", found)
+        _show(f"{design.title}: {pair_text}, {neighbours(design)}, {mechanisms}, OpenDP {version}", found)
     if not found.is_consistent:
         raise typer.Exit(shell.FAILED)
 
 
 def _proxy(design: Release) -> tuple[int, int]:
     """The full path with itself, or alone where a record is added or removed."""
-    return next(pair for pair in design.pairs if set(pair) <= {design.full_path, 0})
+    return design.full_path, design.full_path if is_replacement(design) else 0
 
 
 def _record(found: Audit) -> dict[str, object]:

@@ -22,10 +22,11 @@ from exactdp.accounting.certificates.certificate import Certificate, certify
 from exactdp.accounting.composition import Composition
 from exactdp.apps.release.counts import CountTable, column
 from exactdp.apps.release.path_noise import (
-    CellNoise,
+    DrawnNoise,
     WorstPairs,
     drawn_composition,
     listed,
+    neighbours,
     planned_noise,
     row_paths,
     worst_pairs,
@@ -79,7 +80,7 @@ class PlannedRelease:
     table: CountTable
     rows: Sequence[tuple[int, ...]]
     """The paths of each row."""
-    noise: tuple[CellNoise, ...]
+    noise: tuple[DrawnNoise, ...]
     worst: WorstPairs
     guarantee: Mapping[str, Any]
     certificate: Certificate | None
@@ -154,17 +155,17 @@ def plan_release(
         "delta": exact_text(rational(delta, "delta")),
         "epsilon_at_least": _outward(found.epsilon.lower, -math.inf),
         "epsilon_at_most": _outward(found.epsilon.upper, math.inf),
-        "neighbours": found.neighbours,
+        "neighbours": neighbours(design),
         "pairs": len(found.covered),
         "worst_pairs": [list(pair) for pair in found.worst],
         "paths_not_covered": [number for number in sorted(design.allocations) if number not in occurring],
         "certificate_is_of": _whose(certificate, drawn, found),
-        "covers": _covers(design, table, noise, found),
+        "covers": _covers(design, table, noise),
     }
     return PlannedRelease(design, table, row_paths(design, table, allocation), noise, found, guarantee, certificate)
 
 
-def _occurring(noise: Sequence[CellNoise]) -> list[int]:
+def _occurring(noise: Sequence[DrawnNoise]) -> list[int]:
     return sorted({number for one in noise for number in one.paths})
 
 
@@ -193,13 +194,13 @@ def _whose(certificate: Certificate | None, drawn: Composition, found: WorstPair
         if not _is_gaussian(drawn):
             return "nothing: certificates are of discrete Gaussian noise only"
         return "nothing: no certificate could be made, as the noise has no common lattice"
-    pair = "" if len(found.covered) == 1 else f"the worst pair {found.worst[0]}, with "
+    pair = "" if len(found.covered) == 1 else f"the worst {found.noun} {found.names[0]}, with "
     if certificate.composition == drawn:
         return f"{pair}the noise drawn"
     return f"{pair}the noise of the design, from which the noise drawn differs by less than one part in 10^15 in sigma2"
 
 
-def _draw(table: CountTable, rows: Sequence[tuple[int, ...]], noise: Sequence[CellNoise]) -> list[int]:
+def _draw(table: CountTable, rows: Sequence[tuple[int, ...]], noise: Sequence[DrawnNoise]) -> list[int]:
     """One draw for each row, in the order of the rows; equal noise is drawn in one call."""
     noise_of = {(one.paths, (one.level, one.query)): _sampled(one.drawn) for one in noise}
     alike: dict[tuple[str, float], list[int]] = {}
@@ -223,7 +224,7 @@ def _sampled(drawn: DiscreteGaussian | DiscreteLaplace) -> tuple[str, float]:
     return _LAPLACE, float(drawn.scale)
 
 
-def _samplers(noise: Sequence[CellNoise]) -> str:
+def _samplers(noise: Sequence[DrawnNoise]) -> str:
     return " and ".join(sorted({_sampled(one.drawn)[0] for one in noise}))
 
 
@@ -233,7 +234,7 @@ def _as_csv(table: CountTable, noisy: Sequence[int]) -> str:
     return as_csv([*table.header[:count], *table.header[count + 1 :], "noisy"], rows)
 
 
-def _entry(one: CellNoise) -> dict[str, object]:
+def _entry(one: DrawnNoise) -> dict[str, object]:
     name, sensitivity = ("sigma2" if isinstance(one.drawn, DiscreteGaussian) else "scale"), one.drawn.sensitivity
     return {
         "paths": list(one.paths),
@@ -252,13 +253,13 @@ def _parameter(mechanism: Mechanism) -> Any:
     return mechanism.scale if isinstance(mechanism, DiscreteLaplace) else mechanism.sigma2
 
 
-def _covers(design: Release, table: CountTable, noise: Sequence[CellNoise], found: WorstPairs) -> str:
+def _covers(design: Release, table: CountTable, noise: Sequence[DrawnNoise]) -> str:
     occurring = _occurring(noise)
     others = [number for number in sorted(design.allocations) if number not in occurring]
     which = "" if len(occurring) == 1 else f", whichever of {listed(occurring)} each is on"
     own, rows = ("", "") if table.paths is None else (", in rows of its own path only", ", and under which paths,")
     text = (
-        f"One draw of this table, {found.neighbours}{which}; {_contribution(design, noise)}{own}. "
+        f"One draw of this table, {neighbours(design)}{which}; {_contribution(design, noise)}{own}. "
         f"The number of cells does not matter; which cells are listed{rows} is not protected."
     )
     if not others:
@@ -274,7 +275,7 @@ def _covers(design: Release, table: CountTable, noise: Sequence[CellNoise], foun
     )
 
 
-def _contribution(design: Release, noise: Sequence[CellNoise]) -> str:
+def _contribution(design: Release, noise: Sequence[DrawnNoise]) -> str:
     """What the accounting takes a record to change."""
     paths = [design.allocations[number] for number in _occurring(noise)]
     is_usual = all(sum(path.mechanisms.values()) == sum(map(len, path.table.values())) for path in paths) and all(

@@ -28,7 +28,7 @@ Pair = tuple[int, int]
 
 @steady
 @dataclass(frozen=True)
-class CellNoise:
+class DrawnNoise:
     """The cells of one query at one level that hold records of the same paths: how many there are, and their noise."""
 
     paths: Paths
@@ -40,7 +40,7 @@ class CellNoise:
 
 
 @steady
-def planned_noise(design: Release, table: CountTable, allocation: int | None) -> tuple[CellNoise, ...]:
+def planned_noise(design: Release, table: CountTable, allocation: int | None) -> tuple[DrawnNoise, ...]:
     """What is drawn for a table, in the order of the design.
 
     Guarantee: each row has one entry, whose noise is that of its level and query on each of its paths; a row whose paths have
@@ -50,7 +50,7 @@ def planned_noise(design: Release, table: CountTable, allocation: int | None) ->
     order = {level: i for i, level in enumerate(design.table)}
     queries = {(level, query): i for level in design.table for i, query in enumerate(design.table[level])}
     return tuple(
-        CellNoise(paths, level, query, n, noise := _one_noise(design, paths, level, query), drawn_mechanism(noise))
+        DrawnNoise(paths, level, query, n, noise := _one_noise(design, paths, level, query), drawn_mechanism(noise))
         for (paths, (level, query)), n in sorted(
             cells.items(), key=lambda item: (order.get(item[0][1][0], 0), queries.get(item[0][1], 0), item[0][0])
         )
@@ -94,15 +94,18 @@ class WorstPairs:
     worst: tuple[Pair, ...]
     """Those that may be the worst: the bounds do not tell them apart."""
 
-    @property
-    def is_replacement(self) -> bool:
-        """Whether a record is replaced by another; otherwise it is added or removed."""
-        return _is_replacement(self.covered)
+    is_replacement: bool
+    """Whether a record is replaced by another; otherwise it is added or removed, and a pair is one path."""
 
     @property
-    def neighbours(self) -> str:
-        """Who the neighbours are, in words."""
-        return neighbours(self.covered)
+    def noun(self) -> str:
+        """What a pair is called."""
+        return "pair" if self.is_replacement else "path"
+
+    @property
+    def names(self) -> list[str]:
+        """The worst ones as people write them: (1, 2), or 1 where it is one path."""
+        return [str(pair) if self.is_replacement else str(pair[0]) for pair in self.worst]
 
 
 @steady
@@ -113,8 +116,8 @@ def worst_pairs(
 
     `on_progress` is told how many pairs were done since.
     """
-    allowed = {*paths, 0}  # 0 is no path: a record that is not there
-    covered = tuple(pair for pair in design.pairs if set(pair) <= allowed)
+    absent = set(design.allocations) - set(paths)
+    covered = tuple(pair for pair in design.pairs if not absent & set(pair))
     alike: dict[Composition, list[Pair]] = {}
     for pair in covered:
         alike.setdefault(drawn_composition(design.pair(*pair)), []).append(pair)
@@ -125,7 +128,8 @@ def worst_pairs(
         if on_progress is not None:
             on_progress(len(pairs))
     lower, upper = (max(bounds[end] for bounds in found.values()) for end in (0, 1))
-    return WorstPairs(Bounds(lower, upper), covered, tuple(pair for pair in covered if found[pair].upper >= lower))
+    worst = tuple(pair for pair in covered if found[pair].upper >= lower)
+    return WorstPairs(Bounds(lower, upper), covered, worst, is_replacement(design))
 
 
 @steady
@@ -137,13 +141,16 @@ def drawn_composition(composition: Composition) -> Composition:
     return Composition(counts)
 
 
-def neighbours(pairs: Sequence[Pair]) -> str:
-    """What a pair of neighbouring tables differs by, in words."""
-    return "one record replaced by another" if _is_replacement(pairs) else "one record added or removed"
+@steady
+def is_replacement(design: Release) -> bool:
+    """Whether neighbours have one record replaced: then a pair names two paths, otherwise one path and 0, which is none."""
+    return all(number in design.allocations for pair in design.pairs for number in pair)
 
 
-def _is_replacement(pairs: Sequence[Pair]) -> bool:
-    return any(other for _, other in pairs)
+@steady
+def neighbours(design: Release) -> str:
+    """What two neighbouring tables differ by, in words."""
+    return "one record replaced by another" if is_replacement(design) else "one record added or removed"
 
 
 def listed(numbers: Sequence[int]) -> str:
