@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -154,6 +155,48 @@ def log_rational(value: Fraction) -> float:
     shift = value.numerator.bit_length() - value.denominator.bit_length()
     scaled = value / Fraction(2) ** shift  # between 1/2 and 2, and exact
     return math.log(float(scaled)) + shift * math.log(2)
+
+
+ROOT_DIGITS = 15
+
+
+def rounded_up(value: Fraction) -> Fraction:
+    """The least decimal of 15 significant digits from a positive number on.
+
+    >>> rounded_up(Fraction(2, 3)), rounded_up(Fraction(5))
+    (Fraction(666666666666667, 1000000000000000), Fraction(5, 1))
+    """
+    return _least_decimal(value, lambda scaled: -(-scaled.numerator // scaled.denominator), power=1)
+
+
+def root_up(value: Fraction) -> Fraction:
+    """The square root of a positive number if it is rational, else the least decimal of 15 significant digits above it.
+
+    Guarantee: `root_up(x)**2 >= x`, by whole numbers alone; above the root by less than one part in 10^14.
+
+    >>> root_up(Fraction(4, 9)), root_up(Fraction(2))
+    (Fraction(2, 3), Fraction(14142135623731, 10000000000000))
+    """
+    top, bottom = math.isqrt(value.numerator), math.isqrt(value.denominator)
+    if top * top == value.numerator and bottom * bottom == value.denominator:
+        return Fraction(top, bottom)
+    return _least_decimal(value, _least_root, power=2)
+
+
+def _least_root(value: Fraction) -> int:
+    """The least whole number whose square is at least a positive value."""
+    return math.isqrt(-(-value.numerator // value.denominator) - 1) + 1
+
+
+def _least_decimal(value: Fraction, least: Callable[[Fraction], int], power: int) -> Fraction:
+    """`least` of the value in units of a power of ten, which is such that the result has 15 digits."""
+    exponent = (len(exact_text(value.numerator)) - len(exact_text(value.denominator))) // power - ROOT_DIGITS
+    while True:
+        unit = Fraction(10) ** exponent
+        result = least(value / unit**power)
+        if result <= 10**ROOT_DIGITS:
+            return result * unit
+        exponent += 1
 
 
 def split(top: int, bottom: int) -> tuple[float, float]:

@@ -8,6 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -23,9 +24,10 @@ from exactdp.apps.release import noisy_table, path_noise
 from exactdp.apps.release.counts import is_table_of_counts, parse_counts, read_counts
 from exactdp.apps.release.noisy_table import plan_release, release_table
 from exactdp.apps.release.path_noise import drawn_composition, listed, neighbours, planned_noise, worst_pairs
+from exactdp.census.cell_noise import CellNoise
+from exactdp.census.releases import ADD_REMOVE
 from exactdp.errors import InvalidInputError
 from exactdp.interop.opendp import Sampler, drawn_mechanism, drawn_sigma2, opendp_laplace_noise, scale_for
-from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numerals import at_most
 from oracle import brute
 
@@ -260,18 +262,6 @@ def test_noise_that_becomes_equal_when_drawn_is_counted_twice() -> None:
     assert drawn_composition(near) == Composition({DiscreteGaussian(drawn_sigma2(2)): 2})
 
 
-class Alone(census.Release):
-    """Neighbours by adding or removing a record: one path against none."""
-
-    @property
-    def pairs(self) -> tuple[tuple[int, int], ...]:
-        return tuple((number, 0) for number in self.allocations)
-
-    def pair(self, k: int, other: int) -> Composition:
-        assert other == 0
-        return Composition(self.allocations[k].mechanisms)
-
-
 def test_an_audit_says_what_it_is_of(folder: Path) -> None:
     pytest.importorskip("opendp")
     result = run(
@@ -282,10 +272,10 @@ def test_an_audit_says_what_it_is_of(folder: Path) -> None:
 
 
 def test_a_record_that_is_added_or_removed_has_one_path(design: census.Release) -> None:
-    alone = Alone(design.name, design.title, design.source, design.table, design.bypassed)
+    alone = replace(design, relation=ADD_REMOVE)
     found = worst_pairs(alone, [1, 2], "1e-10")
     assert found.covered == ((1, 0), (2, 0))
-    assert not found.is_replacement
+    assert (found.noun, found.names) == ("path", ["2"])
     numbered = census.Release("zero", "", "", design.table, {0: (), 1: ("District",)})
     assert worst_pairs(numbered, [1], "1e-10").covered == ((1, 1),)
     assert neighbours(numbered) == "one record replaced by another"
@@ -382,20 +372,6 @@ def test_discrete_laplace_noise_has_the_exact_distribution(scale: float) -> None
 
 
 def test_a_query_with_laplace_noise_gets_it(design: census.Release, monkeypatch: pytest.MonkeyPatch) -> None:
-    def mechanism(self: census.Allocation, level: str, query: str) -> Mechanism:
-        rho = self.table[level][query]
-        return DiscreteLaplace(1 / rho) if query == "sex" else DiscreteGaussian(1 / rho)
-
-    def pair(self: census.Release, k: int, other: int) -> Composition:
-        return Composition(
-            [
-                self.allocations[number].mechanism(level, query)
-                for number in (k, other)
-                for level, queries in self.allocations[number].table.items()
-                for query in queries
-            ]
-        )
-
     drawn: dict[str, list[float]] = {"gaussian": [], "laplace": []}
 
     def sampler(kind: str) -> Sampler:
@@ -405,19 +381,28 @@ def test_a_query_with_laplace_noise_gets_it(design: census.Release, monkeypatch:
 
         return draw
 
-    monkeypatch.setattr(census.Allocation, "mechanism", mechanism)
-    monkeypatch.setattr(census.Release, "pair", pair)
     monkeypatch.setattr(noisy_table, "opendp_noise", sampler("gaussian"))
     monkeypatch.setattr(noisy_table, "opendp_laplace_noise", sampler("laplace"))
     monkeypatch.setattr(noisy_table, "opendp_version", lambda: "0")
-    noisy = release_table(design, parse_counts(COUNTS, design))
-    assert len(drawn["gaussian"]) == 6
-    assert sorted(drawn["laplace"]) == [1.0, 1.0, 1.2000000000000002, 2.0]
+    mixed = replace(design, noise={("Region", "sex"): CellNoise("discrete laplace", sensitivity=2, cells=3)})
+    noisy = release_table(mixed, parse_counts(COUNTS, mixed))
+    assert len(drawn["gaussian"]) == 8
+    assert [scale**2 for scale in sorted(drawn["laplace"])] == pytest.approx([1.2, 2])
     assert noisy.certificate is None
-    assert noisy.statement["guarantee"]["certificate_is_of"].startswith(
-        "nothing: certificates are of discrete Gaussian"
-    )
+    said = noisy.statement["guarantee"]
+    assert said["certificate_is_of"].startswith("nothing: certificates are of discrete Gaussian")
+    assert "each record in as many cells" in said["covers"]
     assert "make_gaussian and make_laplace" in noisy.statement["sampler"]
     entry = next(e for e in noisy.statement["noise"] if e["paths"] == [2] and e["query"] == "sex")
-    assert entry["scale_of_the_design"] == "6/5"
-    assert Fraction(entry["scale_drawn"]) == Fraction(1.2000000000000002)
+    assert (entry["kind"], entry["sensitivity"], entry["cells_of_one_record"]) == ("DiscreteLaplace", 2, 3)
+    assert Fraction(entry["scale_drawn"]) == Fraction(entry["scale"]) >= Fraction(entry["scale_of_the_design"])
+    worst = Counter({DiscreteGaussian(drawn_sigma2(s)): 1 for s in (2, "3/5")})
+    worst[DiscreteLaplace(entry["scale_drawn"], sensitivity=2)] = 3
+    assert Composition(worst + worst).epsilon_bounds("1e-10") == noisy.epsilon
+    assert said["worst_pairs"] == [[2, 2]]
+
+
+def test_noise_that_opendp_does_not_draw_for_counts_is_refused(design: census.Release) -> None:
+    smooth = replace(design, noise={("Region", "sex"): CellNoise("gaussian")})
+    with pytest.raises(InvalidInputError, match=r"Found Gaussian\("):
+        plan_release(smooth, parse_counts(COUNTS, smooth))

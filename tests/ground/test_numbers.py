@@ -6,9 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import exactdp
-from exactdp.numbers import log_rational, positive, rational, split, whole
+from exactdp.numbers import ROOT_DIGITS, log_rational, positive, rational, root_up, rounded_up, split, whole
 
 
 @pytest.mark.parametrize(
@@ -53,3 +55,25 @@ def test_logarithms_and_split() -> None:
     assert log_rational(1 + Fraction(1, 10**20)) == pytest.approx(1e-20, rel=1e-15)
     high, low = split(3 * 10**6 + 1, 3)
     assert abs(Fraction(high) + Fraction(low) - Fraction(1, 3) - 10**6) < Fraction(1, 10**26)
+
+
+POSITIVE = st.fractions(min_value=Fraction(1, 10**30), max_value=10**30) | st.integers(1, 10**60).map(Fraction)
+
+
+@given(POSITIVE)
+def test_roots_are_rounded_up_and_no_further_than_the_last_digit(value: Fraction) -> None:
+    root = root_up(value)
+    assert root**2 >= value
+    assert root**2 == value or (root * (1 - Fraction(10) ** (1 - ROOT_DIGITS))) ** 2 < value
+    assert root**2 == value or len(str(Decimal(root.numerator) / Decimal(root.denominator)).strip("0.")) < 40
+    assert root_up(value**2) == value  # an exact root stays one
+
+
+@given(POSITIVE)
+def test_numbers_are_rounded_up_to_fifteen_digits(value: Fraction) -> None:
+    found = rounded_up(value)
+    assert value <= found < value * (1 + Fraction(10) ** (1 - ROOT_DIGITS))
+    assert rounded_up(found) == found
+    figures = found / Fraction(10) ** 60 * Fraction(10) ** 120  # whole for every number here
+    assert figures.denominator == 1
+    assert len(str(figures.numerator).rstrip("0")) <= ROOT_DIGITS

@@ -23,9 +23,12 @@ from exactdp.guarantees.calibration import (
     least_on_grid,
     target,
 )
+from exactdp.mechanisms.approximate_dp import ApproximateDP
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.mechanism import Mechanism
+from exactdp.mechanisms.outcomes import Outcomes
 from exactdp.mechanisms.randomized_response import RandomizedResponse
 from strategies import seeds
 
@@ -351,9 +354,36 @@ def test_grids_that_are_none(grid: object) -> None:
         calibrate_sigma2(1, target(advantage="0.1"), grid=grid)
 
 
-def test_noise_that_cannot_be_scaled() -> None:
-    with pytest.raises(InvalidInputError, match="Only Gaussian noise"):
-        calibrate(2 * RandomizedResponse(1), target(epsilon=1, delta="1e-6"), grid=10)
+@pytest.mark.parametrize("refused", [ApproximateDP("1/2"), Outcomes(["2/3", "1/3"], ["1/3", "2/3"])])
+def test_noise_that_cannot_be_scaled(refused: Mechanism) -> None:
+    with pytest.raises(InvalidInputError, match="Only noise of one parameter"):
+        calibrate(2 * refused, target(epsilon=1, delta="1e-6"), grid=10)
+
+
+@pytest.mark.parametrize(
+    ("composition", "wanted"),
+    [
+        (5 * DiscreteLaplace(2), target(epsilon=1, delta="1e-6")),
+        (3 * RandomizedResponse(1), target(advantage="1/4")),
+        (2 * RandomizedResponse(noise="1/3", categories=5), target(alpha="1/20", beta="4/5")),
+        (DiscreteLaplace(3, 2) + 2 * DiscreteGaussian(4), target(epsilon=1, delta="1e-5")),
+        (2 * DiscreteLaplace(2), target(mu="1/2")),
+    ],
+)
+def test_any_noise_of_one_parameter(composition: Composition, wanted: Target) -> None:
+    """At the factor the target holds, one step below it fails, each shown again with the composition itself."""
+    found = calibrate(composition, wanted, grid=20)
+    assert found.composition == composition.scaled(found.factor)
+    assert wanted.holds(found.composition)
+    assert found.below_exists
+    assert wanted.fails(composition.scaled(found.factor - found.step))
+
+
+def test_pure_laplace_is_calibrated_to_its_epsilon() -> None:
+    """At a delta next to nothing k queries of scale b have epsilon k / b: b must be 20 for 4 of them and epsilon 1/5."""
+    found = calibrate(4 * DiscreteLaplace(2), target(epsilon="1/5", delta="1e-280"), grid=1)
+    assert found.factor == 100
+    assert found.composition == 4 * DiscreteLaplace(20)
 
 
 @pytest.mark.parametrize(("count", "sensitivity"), [(0, 1), ("x", 1), (1, 0)])

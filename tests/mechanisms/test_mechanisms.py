@@ -420,3 +420,47 @@ def test_the_peak_of_two_unequal_atoms_is_tight() -> None:
         claimed = tilted.peak.strength * math.pi**2
         assert claimed <= -log_cf.real[0] * (1 + 1e-9)
         assert claimed > -log_cf.real[0] * 0.995
+
+
+@pytest.mark.parametrize("factor", ["1/7", "1", "2", "9", "12345.678"])
+@pytest.mark.parametrize("scale", ["2", "1/3", "17/5"])
+def test_a_scaled_laplace_has_the_variance_asked_for_or_a_little_more(scale: str, factor: str) -> None:
+    by = Fraction(factor)
+    found = DiscreteLaplace(scale, 3)._scaled(by)
+    wanted = Fraction(scale) ** 2 * by
+    assert wanted <= found.scale**2 <= wanted * (1 + Fraction(3, 10**14))
+    assert found.sensitivity == 3
+    if by in (1, 9):
+        assert found.scale**2 == wanted
+
+
+def estimate_variance(answer: RandomizedResponse) -> mpmath.mpf:
+    """Of (1[answer = c] - q) / (p - q) where the truth is not c, with p and q by definition."""
+    k = answer.categories
+    with mpmath.workdps(60):
+        if answer.noise is not None:
+            q = mpmath.mpf(answer.noise.numerator) / answer.noise.denominator / k
+        else:
+            q = 1 / (mpmath.exp(mpmath.mpf(answer.epsilon.numerator) / answer.epsilon.denominator) + k - 1)
+        p = 1 - (k - 1) * q
+        return q * (1 - q) / (p - q) ** 2
+
+
+@pytest.mark.parametrize("factor", ["1/50", "1", "3/2", "4", "1000"])
+@pytest.mark.parametrize(
+    "answer", [RandomizedResponse(1), RandomizedResponse("1/10", 7), RandomizedResponse(noise="1/4", categories=3)]
+)
+def test_a_scaled_response_has_the_variance_asked_for_or_a_little_more(answer: RandomizedResponse, factor: str) -> None:
+    found = answer._scaled(Fraction(factor))
+    with mpmath.workdps(60):
+        ratio = estimate_variance(found) / estimate_variance(answer)
+        wanted = mpmath.mpf(Fraction(factor).numerator) / Fraction(factor).denominator
+        assert wanted <= ratio * (1 + mpmath.mpf(10) ** -50)
+        assert ratio <= wanted * (1 + mpmath.mpf(10) ** -9)
+    assert found.categories == answer.categories
+
+
+def test_what_has_no_single_parameter_is_not_scaled() -> None:
+    for refused in (ApproximateDP("1/2"), Outcomes(["2/3", "1/3"], ["1/3", "2/3"])):
+        with pytest.raises(InvalidInputError, match="Only noise of one parameter"):
+            refused.scaled(2)

@@ -266,7 +266,8 @@ class Composition:
         return risk_of(self, read_share(alpha, "alpha"), read_share(prior, "prior"), read_share(delta, "delta"))
 
     def scaled(self, factor: Number) -> Composition:
-        """The same composition with every sigma2 multiplied by `factor`; for discrete and continuous Gaussians."""
+        """The same composition with every noise variance multiplied by `factor`: sigma2 of a Gaussian, the square of a discrete
+        Laplace scale, the variance of an estimate by randomized response. Where a root is needed the noise is rounded up."""
         by = positive(factor, "factor")
         return Composition({m._scaled(by): n for m, n in self._counts.items()}, self._effort)
 

@@ -7,11 +7,9 @@ The shared contours of `engine.family` answer nearly everything. What they leave
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri_exp
@@ -20,8 +18,9 @@ from exactdp.accounting.directions import BothDirections
 from exactdp.accounting.epsilon_search import both_readings, gaussian_start, newton_step
 from exactdp.accounting.planner import answers_for, sieve_suits
 from exactdp.accounting.privacy_profile import point_of_sums
+from exactdp.accounting.separate_pairs import PairAnswers, Question
 from exactdp.accounting.tradeoff_vertices import Tail, beta_at_edge, tails_at, tails_of_bracket, upper_side
-from exactdp.brackets import Bracket, Point, overwrite
+from exactdp.brackets import Bracket, Point
 from exactdp.cache import Recent
 from exactdp.doubles import EXP_SLACK, Bools, Floats
 from exactdp.engine.effort import Effort
@@ -37,21 +36,24 @@ _CONTOURS_HELD = 4
 _NARROW = 1e-11  # ends further than this from the estimate, relative to it, are left to the search for one pair
 
 
-class Question(NamedTuple):
-    """One question to one pair: its number in the family, and epsilon, delta or alpha."""
-
-    pair: int
-    at: Fraction
-
-
 @dataclass(frozen=True)
-class Pairs:
+class Pairs(PairAnswers):
     """All pairs of a family, ready to be asked."""
 
     family: Family
     _held: Recent[int, BothDirections] = field(
         default_factory=lambda: Recent(_CONTOURS_HELD), repr=False, compare=False
     )
+
+    @property
+    def count(self) -> int:
+        """How many pairs there are."""
+        return len(self.family.pairs)
+
+    @property
+    def spread(self) -> float:
+        """The variance of the loss of the first pair, usually of all."""
+        return self.family.typical[0].r
 
     def answers(self, pair: int) -> BothDirections:
         """What answers for one pair alone; a few pairs' are held."""
@@ -71,9 +73,7 @@ class Pairs:
         """Certified delta and 1 - delta at each question's epsilon."""
         epsilons = [q.at for q in questions]
         if not self._shares:
-            point = Point.of_rows(np.empty((7, len(questions))))
-            self._one_by_one(point, questions, range(len(questions)))
-            return point
+            return super().profile(questions)
         family = self.family
         which = family.step_of[1][[q.pair for q in questions]]
         known: dict[tuple[int, int, int], tuple[Payoff, Threshold]] = {}
@@ -90,16 +90,8 @@ class Pairs:
             return family.evaluate(kind, pairs, [asked[i][1] for i in places])
 
         point = point_of_sums(epsilons, [kind for kind, _ in asked], evaluate)
-        self._one_by_one(point, questions, np.flatnonzero(point.is_wide(RESORT_WIDTH)).tolist())
+        self.one_by_one(point, questions, np.flatnonzero(point.is_wide(RESORT_WIDTH)).tolist())
         return point
-
-    def _one_by_one(self, point: Point, questions: list[Question], places: Iterable[int]) -> None:
-        """Answer some of the questions on contours of their own pairs."""
-        by_pair: dict[int, list[int]] = {}
-        for i in places:
-            by_pair.setdefault(questions[i].pair, []).append(i)
-        for pair, members in by_pair.items():
-            overwrite(point, members, self.answers(pair).point([questions[i].at for i in members]))
 
     def epsilons(self, questions: list[Question]) -> tuple[Floats, Floats]:
         """Certified bounds of epsilon at each question's delta, 0 < delta < 1 (Theorem 5)."""
@@ -115,7 +107,7 @@ class Pairs:
     def _search_epsilons(self, questions: list[Question]) -> tuple[Floats, Floats]:
         """Newton's method for all questions together, then a proof of both ends; nan where that did not suffice."""
         pairs = [q.pair for q in questions]
-        spread = self.family.typical[0].r
+        spread = self.spread
         logs = {q.at: log_rational(q.at) for q in questions}
         starts = {delta: gaussian_start(spread, delta) for delta in logs}
         target = np.array([logs[q.at] for q in questions])
@@ -189,7 +181,7 @@ class Pairs:
         logs = np.array([log_rational(1 - q.at if m else q.at) for q, m in zip(questions, mirror, strict=True)])
         which = self.family.step_of[1][[q.pair for q in questions]]
         h = np.array([lattice.h for lattice in self.family.typical])[which]
-        spread = self.family.typical[0].r
+        spread = self.spread
         quantile = -ndtri_exp(logs)
         # the slope of the continuous Gaussian's tail: that of a lumpy tail says little about its neighbourhood
         per_step = np.exp(-(quantile**2) / 2 - logs) / math.sqrt(2 * math.pi * spread) * h

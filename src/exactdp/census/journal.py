@@ -67,9 +67,13 @@ class Journal:
 
     @cached_property
     def question(self) -> str:
-        """A digest of what is asked: budget and bypassed levels, the grids, the arithmetic."""
+        """A digest of what is asked: the design, the grids, the arithmetic."""
         asked = [[exact_text(x) for x in grid] for grid in self.grids.by_quantity.values()]
         return _digest(json.dumps(["exactdp journal 2", self.release.fingerprint, self.grids.digits, *asked]))
+
+    @cached_property
+    def _pairs(self) -> frozenset[tuple[int, int]]:
+        return frozenset(self.release.pairs)
 
     def read(self) -> Finished:
         """The pairs that need not be done again."""
@@ -132,7 +136,7 @@ class Journal:
             tuple((number(low), number(high)) for low, high in record[name]) for name in self.grids.by_quantity
         ]
         first, second = record["pair"]
-        if first > second or not {first, second} <= self.release.allocations.keys():
+        if (first, second) not in self._pairs:
             raise ValueError("no pair of the release")
         return sound(PairResult((first, second), *columns), self.grids)
 

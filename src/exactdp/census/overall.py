@@ -19,7 +19,8 @@ import numpy as np
 from scipy.special import ndtri_exp
 
 from exactdp.accounting.epsilon_search import both_readings, gaussian_start
-from exactdp.accounting.pairs import Pairs, Question
+from exactdp.accounting.pairs import Pairs
+from exactdp.accounting.separate_pairs import PairAnswers, Question
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.accounting.tradeoff_dual import beta_from_profile, curve_from_profile
 from exactdp.brackets import Point
@@ -36,13 +37,13 @@ _SEARCH_STEPS = 100
 class Overall:
     """The worst over all pairs of a family, for any argument."""
 
-    pairs: Pairs
+    pairs: PairAnswers
     is_screened: ClassVar[bool] = False
     """Whether `point` is faster than the answers of the pairs themselves, with wider bounds."""
 
     @property
     def _all(self) -> range:
-        return range(len(self.pairs.family.pairs))
+        return range(self.pairs.count)
 
     def point(self, epsilon: Fraction) -> Point:
         """delta(epsilon) and 1 - delta(epsilon) of every pair."""
@@ -67,7 +68,7 @@ class Overall:
         small = delta <= Fraction(1, 2)
         target = log_rational(delta if small else 1 - delta)
         error = CHAIN_SLACK * (1 + abs(target))
-        guess = gaussian_start(self.pairs.family.typical[0].r, delta)
+        guess = gaussian_start(self.pairs.spread, delta)
         suspects = dict.fromkeys(self._all, True)
         lower, upper = -math.inf, -math.inf
         at = guess
@@ -88,18 +89,23 @@ class Overall:
 
     def beta(self, alpha: Fraction) -> tuple[float, float]:
         """Bounds of the lower convex envelope of all trade-off curves at alpha, 0 < alpha < 1."""
-        if self.pairs.on_lattices:
+        if isinstance(self.pairs, Pairs) and self.pairs.on_lattices:
             try:
-                return _Envelope(self, alpha).bounds()
+                return _Envelope(self, self.pairs, alpha).bounds()
             except LatticeTooFineError:
                 pass  # by the dual, which needs no vertices
         return self.beta_by_dual(alpha)
 
     def beta_by_dual(self, alpha: Fraction) -> tuple[float, float]:
         """The same from delta alone."""
-        spread = self.pairs.family.typical[0].r
+        spread = self.pairs.spread
         quantile = -float(ndtri_exp(log_rational(alpha)))
         return beta_from_profile(self.worst, alpha, quantile * math.sqrt(spread) - spread / 2, math.sqrt(spread))
+
+    @property
+    def greatest_loss(self) -> tuple[float, float]:
+        """Bounds of the greatest loss of all pairs, epsilon at delta = 0: infinite for Gaussian noise."""
+        return math.inf, math.inf
 
     def suspects(self, quantity: str, at: Fraction) -> Sequence[int]:
         """The pairs that can be the worst for one question, by their numbers: all, unless some are proved not to be."""
@@ -123,8 +129,26 @@ class Overall:
 
     def curve(self, num: int, remedy: str = REMEDY) -> TradeOffCurve:
         """At most `num` points on or below the envelope, convex, from (0, 1) to (1, 0)."""
-        spread = self.pairs.family.typical[0].r
+        spread = self.pairs.spread
         return curve_from_profile(self.worst, spread / 2 + 7.1 * math.sqrt(spread), num, remedy=remedy)
+
+
+class SeparateOverall(Overall):
+    """The worst over pairs of any mechanisms, each asked by itself; a single pair's own answers are the overall ones."""
+
+    def beta(self, alpha: Fraction) -> tuple[float, float]:
+        """Bounds of the lower convex envelope of all trade-off curves at alpha, 0 < alpha < 1."""
+        return self.pairs.answers(0).beta_bracket(alpha) if self.pairs.count == 1 else self.beta_by_dual(alpha)
+
+    def curve(self, num: int, remedy: str = REMEDY) -> TradeOffCurve:
+        """At most `num` points on or below the envelope, convex, from (0, 1) to (1, 0)."""
+        return self.pairs.answers(0).curve(num) if self.pairs.count == 1 else super().curve(num, remedy)
+
+    @property
+    def greatest_loss(self) -> tuple[float, float]:
+        """Bounds of the greatest loss of all pairs: finite where all noise is Laplace."""
+        lows, highs = zip(*(self.pairs.answers(p).greatest_loss for p in self._all), strict=True)
+        return max(lows), max(highs)
 
 
 @dataclass(frozen=True)
@@ -140,8 +164,9 @@ class _Vertex:
 class _Envelope:
     """The search for the slope at which lower and upper bound meet."""
 
-    def __init__(self, overall: Overall, alpha: Fraction) -> None:
+    def __init__(self, overall: Overall, pairs: Pairs, alpha: Fraction) -> None:
         self._overall = overall
+        self._pairs = pairs
         self._alpha = alpha
         self._small = alpha <= Fraction(1, 2)
         self._u = float(alpha if self._small else 1 - alpha)
@@ -153,7 +178,7 @@ class _Envelope:
         self._lower = 0.0
 
     def bounds(self) -> tuple[float, float]:
-        lattice = self._overall.pairs.family.typical[0]
+        lattice = self._pairs.family.typical[0]
         deviation = math.sqrt(lattice.r)
         quantile = -float(ndtri_exp(self._log_u)) * (1 if self._small else -1)
         start = quantile * deviation - lattice.r / 2
@@ -174,7 +199,7 @@ class _Envelope:
 
     def _look(self, epsilon: Fraction) -> bool:
         """Improve the bounds by the line of slope e^epsilon and the vertex it touches; False if that brings nothing new."""
-        pairs = self._overall.pairs
+        pairs = self._pairs
         point = self._overall.point(abs(epsilon))
         by_rest = epsilon >= 0 or self._small
         worst = int(np.argmin(point.rest.log_lower()) if by_rest else np.argmax(point.delta.log_upper()))
@@ -192,7 +217,7 @@ class _Envelope:
 
     def _take(self, pair: int, step: int, total: int) -> None:
         """Put a vertex on its side of alpha, in place of the one there."""
-        alpha, beta = self._overall.pairs.tails([(pair, step), (pair, total + 1 - step)])
+        alpha, beta = self._pairs.tails([(pair, step), (pair, total + 1 - step)])
         # upwards and to the right, both of which stay above the envelope
         log = alpha.high if self._small else alpha.rest_low
         u = (exp_above if self._small else exp_below)(log, CHAIN_SLACK)
@@ -222,7 +247,7 @@ class _Envelope:
         """The logarithm of the slope of the chord between the two vertices, exact where it is an edge of one pair's curve."""
         left, right = self._left, self._right
         if left.pair == right.pair and left.step == right.step + 1:
-            lattice = self._overall.pairs.family.typical_of(left.pair)
+            lattice = self._pairs.family.typical_of(left.pair)
             return lattice.step * right.step - lattice.half_spread
         gap = abs(right.u - left.u)
         return Fraction(math.log(max(left.beta - right.beta, 5e-324)) - math.log(max(gap, 5e-324)))

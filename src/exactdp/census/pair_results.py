@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from exactdp.accounting.composition import Composition
-from exactdp.accounting.pairs import Pairs, Question
+from exactdp.accounting.pairs import Pairs
+from exactdp.accounting.separate_pairs import Question, SeparatePairs
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
+from exactdp.census.cell_noise import DISCRETE_GAUSSIAN
 from exactdp.census.grids import Grids
-from exactdp.census.overall import Overall
-from exactdp.census.releases import Release
+from exactdp.census.overall import Overall, SeparateOverall
+from exactdp.census.releases import REPLACE, Release
 from exactdp.census.screening import ScreenedOverall
 from exactdp.census.workers import Runner
 from exactdp.doubles import Floats
@@ -64,11 +66,26 @@ def sound(result: PairResult, grids: Grids) -> PairResult:
 
 
 def make_overall(release: Release) -> Overall:
-    """The engine behind a release."""
-    paths = [Composition(allocation.mechanisms) for _, allocation in sorted(release.allocations.items())]
-    family = Family(tuple(Group.of_each(path.discrete_gaussians) for path in paths))
+    """The engine behind a release: contours that all pairs share where they can be, answers pair by pair otherwise."""
+    family = _family(release)
+    if family is None:
+        return SeparateOverall(SeparatePairs(tuple(release.pair(*pair).mechanisms for pair in release.pairs)))
     is_slow = not family.can_share and len(family.pairs) > _FEW
     return (ScreenedOverall if is_slow else Overall)(Pairs(family))
+
+
+def _family(release: Release) -> Family | None:
+    """The paths as members of a family, if all noise is discrete Gaussian and pairs are pairs of them.
+
+    Sensitivities can give the paths different spreads: then there is nothing to share, and the screen is for many pairs only.
+    """
+    if release.relation != REPLACE or any(noise.kind != DISCRETE_GAUSSIAN for noise in release.noise.values()):
+        return None
+    paths = [Composition(allocation.mechanisms) for _, allocation in sorted(release.allocations.items())]
+    family = Family(tuple(Group.of_each(path.discrete_gaussians) for path in paths))
+    if release.noise and len(family.pairs) <= _FEW and len({lattice.spread for lattice in family.own}) > 1:
+        return None
+    return family
 
 
 overall_of = lru_cache(maxsize=2)(make_overall)

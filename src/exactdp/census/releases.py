@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from importlib import resources
@@ -15,52 +15,82 @@ from typing import TYPE_CHECKING
 
 from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
+from exactdp.census.cell_noise import USUAL, CellNoise
 from exactdp.census.grids import Grids
 from exactdp.census.spine import Table, bypass
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.notebooks import repr_html
-from exactdp.numbers import Number, exact_text, positive, shown
+from exactdp.numbers import LARGEST_RHO, Number, exact_text, positive, shown
 
 if TYPE_CHECKING:
     from exactdp.census.study import Study
 
 
+REPLACE, ADD_REMOVE = "replace", "add/remove"
+RELATIONS = (REPLACE, ADD_REMOVE)
+NO_RECORD = 0
+"""Stands for the other path of a pair where neighbours have one record more or less."""
+
+Noise = Mapping[tuple[str, str], CellNoise]
+"""(level, query) -> its noise, for those that differ from `USUAL`."""
+
+
 @steady
 @dataclass(frozen=True)
 class Allocation:
-    """The budget along one directed path: level -> query -> rho. A query of budget rho gets noise of sigma2 = 1 / rho."""
+    """The budget along one directed path: level -> query -> rho, and the noise of those queries that have another than usual.
+
+    A query of budget rho gets discrete Gaussian noise of sigma2 = 1 / rho unless `noise` says otherwise (see `CellNoise`).
+    """
 
     _repr_html_ = repr_html
 
     number: int
     bypassed: tuple[str, ...]
     table: Table
+    noise: Noise = field(default_factory=dict)
 
     @property
     def rho(self) -> Fraction:
         """The total budget of the path."""
-        return sum((rho for queries in self.table.values() for rho in queries.values()), Fraction(0))
+        return _total(self.table)
 
     def mechanism(self, level: str, query: str) -> Mechanism:
-        """What a query at a level releases on this path."""
-        return DiscreteGaussian(1 / self.table[level][query])
+        """The mechanism of one cell of a query."""
+        if level not in self.table or query not in self.table[level]:
+            raise InvalidInputError(
+                f"Allocation {self.number} has no query {shown(query)} in level {shown(level)}. Take one of its table."
+            )
+        return self.noise.get((level, query), USUAL).mechanism(self.table[level][query])
 
     @cached_property
-    def mechanisms(self) -> Mapping[DiscreteGaussian, int]:
-        """The path's mechanisms and how often each occurs."""
-        counts = Counter(rho for queries in self.table.values() for rho in queries.values())
-        return MappingProxyType({DiscreteGaussian(1 / rho): n for rho, n in counts.items()})
+    def mechanisms(self) -> Mapping[Mechanism, int]:
+        """The path's mechanisms and how often each occurs: one for each cell that a record touches."""
+        counts = Counter(
+            (rho, self.noise.get((level, query), USUAL) if self.noise else USUAL)
+            for level, queries in self.table.items()
+            for query, rho in queries.items()
+        )
+        result: Counter[Mechanism] = Counter()
+        for (rho, noise), count in counts.items():
+            result[noise.mechanism(rho)] += count * noise.cells
+        return MappingProxyType(dict(result))
 
     def __reduce__(self) -> tuple[type[Allocation], tuple[object, ...]]:  # without what was computed from it
-        return Allocation, (self.number, self.bypassed, self.table)
+        return Allocation, (self.number, self.bypassed, self.table, self.noise)
 
 
 @steady
 @dataclass(frozen=True)
 class Release:
-    """One published product: its budget table and the numbered sets of levels that its directed paths bypass."""
+    """One published product: its budget table and the numbered sets of levels that its directed paths bypass.
+
+    `relation` says who the neighbours are. "replace": one record is replaced by another, which moves it from one path to another,
+    so that neighbours are pairs of paths. "add/remove": one record is there or not, so that they are single paths, written as
+    pairs (k, 0). `noise` says which queries have other noise than usual.
+    """
 
     _repr_html_ = repr_html
 
@@ -69,27 +99,67 @@ class Release:
     source: str
     table: Table
     bypassed: Mapping[int, tuple[str, ...]]
+    relation: str = REPLACE
+    noise: Noise = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.relation not in RELATIONS:
+            raise InvalidInputError(
+                f"The relation must be one of {', '.join(RELATIONS)}. Found {shown(self.relation)}."
+            )
+        if self.relation == ADD_REMOVE and NO_RECORD in self.bypassed:
+            raise InvalidInputError(
+                "With add/remove, 0 stands for no record. Found a path of that number; renumber it."
+            )
+        for level, query in self.noise:
+            if level not in self.table or query not in self.table[level]:
+                raise InvalidInputError(
+                    f"Noise must belong to a query of the table. Found {shown(query)} in level {shown(level)}."
+                )
+        places = ((level, query) for level, queries in self.table.items() for query in queries)
+        kept = {place: self.noise[place] for place in places if self.noise.get(place, USUAL) != USUAL}
+        object.__setattr__(self, "noise", kept)
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether neighbours and noise are the usual ones: one record replaced, discrete Gaussian noise on single counts."""
+        return self.relation == REPLACE and not self.noise
 
     @cached_property
     def allocations(self) -> Mapping[int, Allocation]:
         """The allocations by their published number; a release without published bypass sets has its full path, number 1."""
         return MappingProxyType(
-            {number: Allocation(number, levels, bypass(self.table, levels)) for number, levels in self.bypassed.items()}
+            {
+                number: Allocation(number, levels, bypass(self.table, levels), self._noise_without(levels))
+                for number, levels in self.bypassed.items()
+            }
         )
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of the budget and of the bypassed levels, the same on every machine."""
+        """A digest of the budget and of the bypassed levels, and of neighbours and noise where they are not the usual ones; the
+        same on every machine."""
         rows = [
             [level, query, exact_text(rho)] for level, queries in self.table.items() for query, rho in queries.items()
         ]
-        text = json.dumps([rows, [[n, list(levels)] for n, levels in sorted(self.bypassed.items())]])
+        said: list[object] = [rows, [[n, list(levels)] for n, levels in sorted(self.bypassed.items())]]
+        if not self.is_usual:
+            said += [self.relation, [[*place, n.kind, n.sensitivity, n.cells] for place, n in self.noise.items()]]
+        text = json.dumps(said)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
+    def budget(self) -> Fraction:
+        """The total of the table, the same along every path: the sum of 1 / sigma2 where the noise is the usual one."""
+        return _total(self.table)
+
+    @cached_property
     def rho(self) -> Fraction:
-        """The total budget of a path, the same for all of them; also zCDP's rho of a pair."""
-        return sum((rho for queries in self.table.values() for rho in queries.values()), Fraction(0))
+        """zCDP's rho of the release: the largest over all pairs of neighbours. By default that is the table's total."""
+        times = 2 if self.relation == REPLACE else 1  # the largest of two paths is twice the largest of one
+        if not self.noise:
+            return self.budget * times / 2
+        return times * max(Fraction(Composition(path.mechanisms).rho) for path in self.allocations.values())
 
     @property
     def full_path(self) -> int:
@@ -97,12 +167,20 @@ class Release:
         return min(self.allocations, key=lambda n: (len(self.allocations[n].bypassed), n))
 
     @property
+    def proxy_pair(self) -> tuple[int, int]:
+        """The full path with itself; with no record where neighbours have one record more or less."""
+        return self.full_path, self.full_path if self.relation == REPLACE else NO_RECORD
+
+    @property
     def proxy(self) -> Composition:
-        """The full path with itself: what the paper advises to tune with."""
-        return self.pair(self.full_path, self.full_path)
+        """The composition of `proxy_pair`: what the paper advises to tune with."""
+        return self.pair(*self.proxy_pair)
 
     def scaled(self, factor: Number, level: str | None = None) -> Release:
-        """The same design with every noise parameter sigma2, or those of one level, multiplied by `factor`."""
+        """The same design with every noise variance, or those of one level, multiplied by `factor`: each budget is divided by it.
+
+        For Gaussian noise that is sigma2; a discrete Laplace scale is multiplied by the root of the factor, rounded up.
+        """
         by = positive(factor, "factor")
         table = {
             name: {query: rho / by if level in (None, name) else rho for query, rho in queries.items()}
@@ -110,7 +188,32 @@ class Release:
         }
         for rho in {rho for queries in table.values() for rho in queries.values()}:
             DiscreteGaussian(1 / rho)  # refuses noise that there is not
-        return replace(self, table=table)
+        result = replace(self, table=table)
+        result.check_noise()
+        return result
+
+    def check_noise(self) -> None:
+        """Refuse unusual noise that there is not, on any path; the usual noise is checked where its budgets are."""
+        if not self.noise:
+            return
+        own = {level: sum(queries.values(), Fraction(0)) for level, queries in self.table.items()}
+        totals = {level: {"": rho} for level, rho in own.items()}
+        most = dict.fromkeys(own, Fraction(1))  # a level's budget on the path where it has most, as a factor on its own
+        for levels in set(self.bypassed.values()):
+            for level, received in bypass(totals, levels).items():
+                most[level] = max(most[level], received[""] / own[level])
+        for (level, query), noise in self.noise.items():
+            for factor in {Fraction(1), most[level]}:
+                try:
+                    noise.mechanism(self.table[level][query] * factor)
+                except InvalidInputError as error:
+                    error.where = {"level": level, "query": query}
+                    raise
+        if self.rho > LARGEST_RHO:
+            raise InvalidInputError(
+                f"zCDP's rho of a design must be at most {LARGEST_RHO:.0e} (more protects nothing). Found more; use smaller "
+                "sensitivities, fewer cells or more noise."
+            )
 
     def account(
         self,
@@ -129,21 +232,34 @@ class Release:
         return make_study(self, Grids.read(epsilons, deltas, alphas, digits), jobs)
 
     def __reduce__(self) -> tuple[type[Release], tuple[object, ...]]:
-        return Release, (self.name, self.title, self.source, self.table, self.bypassed)
+        return Release, (*(getattr(self, part.name) for part in fields(self)),)
 
     def __hash__(self) -> int:
         return hash((self.name, self.fingerprint))
 
     def pair(self, k: int, other: int) -> Composition:
-        """Two directed paths, one record replaced: the composition of both paths' mechanisms."""
-        first, second = self._allocation(k), self._allocation(other)
-        return Composition(Counter(first.mechanisms) + Counter(second.mechanisms))
+        """The composition that tells neighbours apart: of both paths' mechanisms where one record is replaced; of path k's alone,
+        with 0 for `other`, where it is added or removed."""
+        first = self._allocation(k)
+        if self.relation == ADD_REMOVE:
+            if other != NO_RECORD:
+                raise InvalidInputError(
+                    f"{self.name} has neighbours with one record more or less (add/remove), which are single paths: ask for the "
+                    f"pair ({shown(k)}, 0). Found ({shown(k)}, {shown(other)})."
+                )
+            return Composition(first.mechanisms)
+        return Composition(Counter(first.mechanisms) + Counter(self._allocation(other).mechanisms))
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """All unordered pairs of allocations, those with themselves included."""
+        """All pairs of neighbours: unordered pairs of allocations, those with themselves included; or each one and 0."""
         numbers = sorted(self.allocations)
+        if self.relation == ADD_REMOVE:
+            return tuple((k, NO_RECORD) for k in numbers)
         return tuple((k, other) for i, k in enumerate(numbers) for other in numbers[i:])
+
+    def _noise_without(self, levels: Collection[str]) -> Noise:
+        return {place: noise for place, noise in self.noise.items() if place[0] not in levels}
 
     def _allocation(self, number: int) -> Allocation:
         if not isinstance(number, Hashable) or number not in self.allocations:
@@ -154,6 +270,10 @@ class Release:
                 else f"{self.name} has only the allocation {known[0]}, its full path. Found {shown(number)}."
             )
         return self.allocations[number]
+
+
+def _total(table: Table) -> Fraction:
+    return sum((rho for queries in table.values() for rho in queries.values()), Fraction(0))
 
 
 @cache

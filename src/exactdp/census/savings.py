@@ -1,9 +1,9 @@
 """How much noise could have been saved: a factor on the noise variances that just meets a stated (epsilon, delta).
 
-A factor c multiplies every noise parameter sigma2. It is reported on a grid of 1/10000, on the safe side. Guarantee: at c the
-release satisfies (epsilon, delta), at one grid step less it does not, both by certified bounds of delta over all pairs
-(Theorem 4; docs/theory/engine.md, section 9), unless that is outside the range of noise and was not tried.
-That still smaller factors fail as well is not claimed.
+A factor c multiplies every noise variance: sigma2 of a Gaussian, the square of a Laplace scale. It is reported on a grid of
+1/10000, on the safe side. Guarantee: at c the release satisfies (epsilon, delta), at one grid step less it does not, both by
+certified bounds of delta over all pairs (Theorem 4; docs/theory/engine.md, section 9), unless that is outside the range of noise
+and was not tried. That still smaller factors fail as well is not claimed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 
 from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
-from exactdp.census.releases import Allocation, Release
+from exactdp.census.releases import REPLACE, Allocation, Release
 from exactdp.census.study import Study
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import (
@@ -67,8 +67,9 @@ def level_saving(release: Release, level: str, epsilon: Number, delta: Number) -
 
 
 def level_pair(release: Release, level: str) -> Composition:
-    """The mechanisms of one level of the full path, twice."""
-    return 2 * Composition(Allocation(release.full_path, (), {level: release.table[level]}).mechanisms)
+    """The mechanisms of one level of the full path: twice, or once where neighbours have one record more or less."""
+    alone = Allocation(release.full_path, (), {level: release.table[level]}, release.noise)
+    return Composition(alone.mechanisms) * (2 if release.relation == REPLACE else 1)
 
 
 def calibrate_release(

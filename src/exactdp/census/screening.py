@@ -20,6 +20,7 @@ from scipy.special import log_ndtr
 
 from exactdp.accounting.composition import Composition
 from exactdp.accounting.epsilon_search import both_readings, gaussian_start
+from exactdp.accounting.pairs import Pairs
 from exactdp.brackets import Bracket, Point
 from exactdp.census.overall import Overall
 from exactdp.doubles import FORMULA_SLACK, Floats, Ints, exp_above, exp_below
@@ -181,6 +182,7 @@ class ScreenedOverall(Overall):
     The bounds of delta and epsilon are nearly as narrow as one pair's; those of beta, and of 1 - delta, as wide as the screen's.
     """
 
+    pairs: Pairs
     is_screened: ClassVar[bool] = True
     _known: dict[Fraction, tuple[float, float]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -245,9 +247,9 @@ class ScreenedOverall(Overall):
         if delta > Fraction(1, 2):  # log delta is next to 0: by 1 - delta, and every suspect exactly
             return super().epsilon(delta)
         target = log_rational(delta)
-        at, lower, upper = gaussian_start(self.pairs.family.typical[0].r, delta), -math.inf, -math.inf
+        at, lower, upper = gaussian_start(self.pairs.spread, delta), -math.inf, -math.inf
         asked: set[int] = set()
-        while len(asked) < len(self.pairs.family.pairs):
+        while len(asked) < self.pairs.count:
             bounds = self._log_bounds(min(both_readings(at)))[1]
             worst = max((p for p in range(len(bounds)) if p not in asked), key=lambda p: bounds[p])
             if asked and bounds[worst] <= target + _TOLERANCE:

@@ -15,6 +15,7 @@ import numpy as np
 from exactdp.accounting.tradeoff_curve import MOST_POINTS, TradeOffCurve
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
+from exactdp.census.cell_noise import DISCRETE_GAUSSIAN
 from exactdp.census.grids import Grids
 from exactdp.census.journal import Finished, Journal
 from exactdp.census.overall import Overall
@@ -149,7 +150,7 @@ class Study:
 
         def one(d: Fraction) -> tuple[float, float]:
             if d == 0 or d >= 1:
-                return (math.inf, math.inf) if d == 0 else (-math.inf, -math.inf)
+                return self._overall.greatest_loss if d == 0 else (-math.inf, -math.inf)
             return self._overall.epsilon(d)
 
         return checked("epsilon", each(delta, one, read_delta), _REMEDY)
@@ -176,6 +177,9 @@ class Study:
         """The pair with the largest epsilon at `delta`, the largest delta at `epsilon` or the least beta at `alpha`.
 
         Where float64 cannot tell, balls of up to 80 digits do (which takes a while where hundreds of pairs agree to 12
-        digits); of pairs that are equal even then the first is returned.
+        digits); of pairs that are equal even then the first is returned. Balls are for discrete Gaussians only: of pairs with
+        other noise that float64 cannot tell apart the first is returned, too.
         """
-        return Candidates.of(self.release, delta=delta, epsilon=epsilon, alpha=alpha).worst()
+        candidates = Candidates.of(self.release, delta=delta, epsilon=epsilon, alpha=alpha)
+        has_balls = all(noise.kind == DISCRETE_GAUSSIAN for noise in self.release.noise.values())
+        return candidates.worst() if has_balls else candidates.settled()[0]

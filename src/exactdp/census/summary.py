@@ -81,7 +81,7 @@ def summarize(
     told("noise that could be saved")
     savings = dict(runner.map(partial(_savings, release), grids.deltas))
     told("worst pairs")
-    overall, proxy = study.largest("epsilon"), study.result((release.full_path, release.full_path))
+    overall, proxy = study.largest("epsilon"), study.result(release.proxy_pair)
     rows = []
     for i, delta in enumerate(grids.deltas):
         worst, tied = Candidates.among(release, grids, study.results, "epsilon", i).settled()

@@ -26,7 +26,7 @@ from exactdp.errors import AccuracyError, InvalidInputError
 from exactdp.guarantees.tightest_mu import GaussianDP, is_near_gaussian, is_too_small, tightest_mu
 from exactdp.mechanisms.discrete_gaussian import LARGEST_SIGMA2, DiscreteGaussian
 from exactdp.mechanisms.gaussian import Gaussian
-from exactdp.mechanisms.mechanism import Mechanism
+from exactdp.mechanisms.mechanism import REFUSED_TO_SCALE, Mechanism
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, exact_repr, log_rational, positive, read_epsilon, read_share, shown, whole
 
@@ -187,7 +187,10 @@ class Calibration:
 def calibrate(
     composition: Composition, wanted: Target, part: Mechanism | Collection[Mechanism] | None = None, grid: int = GRID
 ) -> Calibration:
-    """The least factor m / grid on the sigma2 of all Gaussian noise, or of the mechanisms in `part`, that meets the target."""
+    """The least factor m / grid on the variance of all noise, or of the mechanisms in `part`, that meets the target.
+
+    Any noise of one parameter is scaled, as `Composition.scaled` does.
+    """
     steps = whole(grid, "grid", 1)
     chosen = set(composition.mechanisms if part is None else [part] if isinstance(part, Mechanism) else part)
     missing = chosen - set(composition.mechanisms)
@@ -195,10 +198,8 @@ def calibrate(
         found = shown(next(iter(missing))) if missing else "an empty part"
         raise InvalidInputError(f"The part to be scaled must consist of mechanisms of the composition. Found {found}.")
     for mechanism in chosen:
-        if not isinstance(mechanism, DiscreteGaussian | Gaussian):
-            raise InvalidInputError(
-                f"Only Gaussian noise can be scaled. Found {shown(mechanism)}; choose a part without it."
-            )
+        if type(mechanism)._scaled is Mechanism._scaled:
+            raise InvalidInputError(f"{REFUSED_TO_SCALE} Found {shown(mechanism)}; choose a part without it.")
     scaled = Composition({m: n for m, n in composition.mechanisms.items() if m in chosen})
     kept = {m: n for m, n in composition.mechanisms.items() if m not in chosen}
     if kept and wanted.fails(Composition(kept, composition.effort)):

@@ -11,7 +11,7 @@ from exactdp.balls import BITS, ball, precision
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import FiniteLoss, Loss
 from exactdp.mechanisms.mechanism import Mechanism
-from exactdp.numbers import Number, exact_text, positive, shown, whole
+from exactdp.numbers import Number, exact_text, positive, root_up, shown, whole
 
 LARGEST_SENSITIVITY = 4096
 LARGEST_SCALE = Fraction(10**18)
@@ -83,6 +83,10 @@ class DiscreteLaplace(Mechanism):
             powers = [(-a * x).exp() for x in range(D + 1)]
             rising = [powers[D] / (1 + q), *(inner * powers[D - j] for j in range(1, D)), 1 / (1 + q)]
             return FiniteLoss(-a * D, [2 * a], [(j,) for j in range(D + 1)], rising, greatest=self.epsilon)
+
+    def _scaled(self, by: Fraction) -> DiscreteLaplace:
+        """The scale times the root of `by`, rounded up to 15 digits where it is no fraction: the noise is never less."""
+        return DiscreteLaplace(root_up(self.scale**2 * by), self.sensitivity)
 
     def __str__(self) -> str:
         extra = "" if self.sensitivity == 1 else f", sensitivity={self.sensitivity}"

@@ -14,6 +14,8 @@ from exactdp.numbers import shown, whole
 if TYPE_CHECKING:
     from exactdp.accounting.composition import Composition
 
+REFUSED_TO_SCALE = "Only noise of one parameter (Gaussian, Laplace, randomized response) can be scaled."
+
 
 class Mechanism(ABC):
     """One release about a data set. Frozen, hashable, and composable with `+`, `*` and `sum`.
@@ -32,9 +34,8 @@ class Mechanism(ABC):
         """A zCDP parameter of the mechanism (infinite if it has none)."""
 
     def _scaled(self, by: Fraction) -> Mechanism:
-        """The same mechanism with `by` times the variance, which only Gaussian noise has."""
-        found = shown(self)
-        raise InvalidInputError(f"Only Gaussian noise can be scaled. Found {found}; build it with its new parameter.")
+        """The same mechanism with `by` times the noise variance, or a little more; refused where noise is not one number."""
+        raise InvalidInputError(f"{REFUSED_TO_SCALE} Found {shown(self)}; build it with its new parameters.")
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):

@@ -12,7 +12,7 @@ from exactdp.balls import BITS, ball, fraction, precision
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import FiniteLoss, Loss
 from exactdp.mechanisms.mechanism import Mechanism
-from exactdp.numbers import Number, exact_text, positive, rational, shown, whole
+from exactdp.numbers import Number, exact_text, positive, rational, root_up, rounded_up, shown, whole
 
 SMALLEST_EPSILON = Fraction(1, 10**18)
 LARGEST_EPSILON = Fraction(1000)
@@ -88,6 +88,23 @@ class RandomizedResponse(Mechanism):
                 return FiniteLoss(-epsilon, [2 * epsilon], [(0,), (1,)], [other, truth], greatest=self.epsilon)
             rest = (self.categories - 2) * other
             return FiniteLoss(-epsilon, [epsilon], [(0,), (1,), (2,)], [other, rest, truth], greatest=self.epsilon)
+
+    def _scaled(self, by: Fraction) -> RandomizedResponse:
+        """`by` times the variance of the unbiased estimate of a count from one answer: `noise` rounded up to 15 digits.
+
+        With q = P(one other answer) the estimate (1[answer] - q) / (1 - k q) has the variance v = q (1 - q) / (1 - k q)^2 where
+        the truth is another category. For w = by v that is solved by q = 2w / (1 + 2kw + sqrt(1 + 4 (k-1) w)). A larger
+        v and a smaller root give a larger q, so that the noise is never less than asked for.
+        """
+        if by == 1:
+            return self
+        k = self.categories
+        with precision(BITS):
+            q = fraction(self._balls()[2].upper()) if self.noise is None else self.noise / k
+        w = by * q * (1 - q) / (1 - k * q) ** 2
+        square = 1 + 4 * (k - 1) * w
+        noise = rounded_up(2 * k * w / (1 + 2 * k * w + square / root_up(square)))
+        return RandomizedResponse(noise=noise, categories=k)
 
     def __str__(self) -> str:
         first = f"noise={str(self.noise)!r}" if self.epsilon is None else repr(exact_text(self.epsilon))

@@ -17,9 +17,9 @@ from exactdp.apps.figures.style import figure_class
 from exactdp.apps.release.audit import Audit, audit
 from exactdp.apps.release.counts import is_table_of_counts, read_counts
 from exactdp.apps.release.noisy_table import NoisyTable, PlannedRelease, plan_release
-from exactdp.apps.release.path_noise import WorstPairs, is_replacement, listed, neighbours
+from exactdp.apps.release.path_noise import WorstPairs, listed, neighbours
 from exactdp.apps.release.publication import Publication, check_outputs
-from exactdp.census.releases import Release, release_names
+from exactdp.census.releases import REPLACE, Release, release_names
 from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target
@@ -173,7 +173,7 @@ def _audit(
     if output is not None:  # what would stop the figure is found before the draws, not after them
         figure_class()
         check_target(output)
-    numbers = shell.read_pair(pair) if pair else _proxy(design)
+    numbers = shell.read_pair(pair) if pair else design.proxy_pair
     composition, releases = design.pair(*numbers), whole(draws, "--draws", 100)
     total = releases // 2 * 2 * sum(composition.discrete_gaussians.values())
     with shell.progress("numbers drawn", total) as done:
@@ -184,16 +184,11 @@ def _audit(
         head = {"release": design.name, "pair": list(numbers), "sampler": f"OpenDP {version}"}
         shell.print_json({**head, **_record(found)})
     else:
-        pair_text = f"pair {numbers}" if is_replacement(design) else f"path {numbers[0]}"
+        pair_text = f"pair {numbers}" if design.relation == REPLACE else f"path {numbers[0]}"
         mechanisms = counted(sum(composition.mechanisms.values()), "mechanism")
         _show(f"{design.title}: {pair_text}, {neighbours(design)}, {mechanisms}, OpenDP {version}", found)
     if not found.is_consistent:
         raise typer.Exit(shell.FAILED)
-
-
-def _proxy(design: Release) -> tuple[int, int]:
-    """The full path with itself, or alone where a record is added or removed."""
-    return design.full_path, design.full_path if is_replacement(design) else 0
 
 
 def _record(found: Audit) -> dict[str, object]:

@@ -34,7 +34,7 @@ from exactdp.apps.release.path_noise import (
 from exactdp.apps.release.publication import Publication
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
-from exactdp.census.releases import Release
+from exactdp.census.releases import Noise, Release
 from exactdp.census.tables import as_csv
 from exactdp.errors import InvalidInputError, LatticeTooFineError
 from exactdp.interop.opendp import opendp_laplace_noise, opendp_noise, opendp_version, scale_for
@@ -106,7 +106,7 @@ class PlannedRelease:
             "paths": [{"path": path.number, "bypassed": list(path.bypassed)} for path in paths],
             "sampler": f"OpenDP {opendp_version()}, {_samplers(self.noise)} on vectors of 64-bit integers",
             "sha256_of_the_noisy_table": hashlib.sha256(text.encode()).hexdigest(),
-            "noise": [_entry(one) for one in self.noise],
+            "noise": [_entry(one, self.design.noise) for one in self.noise],
             "guarantee": self.guarantee,
         }
         return NoisyTable(text, statement, self.certificate, self.worst.epsilon)
@@ -234,15 +234,16 @@ def _as_csv(table: CountTable, noisy: Sequence[int]) -> str:
     return as_csv([*table.header[:count], *table.header[count + 1 :], "noisy"], rows)
 
 
-def _entry(one: DrawnNoise) -> dict[str, object]:
-    name, sensitivity = ("sigma2" if isinstance(one.drawn, DiscreteGaussian) else "scale"), one.drawn.sensitivity
+def _entry(one: DrawnNoise, said: Noise) -> dict[str, object]:
+    name = "sigma2" if isinstance(one.drawn, DiscreteGaussian) else "scale"
+    own = said.get((one.level, one.query))
     return {
         "paths": list(one.paths),
         "level": one.level,
         "query": one.query,
         "cells": one.cells,
         "kind": type(one.drawn).__name__,
-        **({} if sensitivity == 1 else {"sensitivity": sensitivity}),
+        **({} if own is None else {"sensitivity": own.sensitivity, "cells_of_one_record": own.cells}),
         f"{name}_of_the_design": exact_text(_parameter(one.designed)),
         f"{name}_drawn": exact_text(_parameter(one.drawn)),
         "scale": _sampled(one.drawn)[1],
@@ -259,7 +260,7 @@ def _covers(design: Release, table: CountTable, noise: Sequence[DrawnNoise]) -> 
     which = "" if len(occurring) == 1 else f", whichever of {listed(occurring)} each is on"
     own, rows = ("", "") if table.paths is None else (", in rows of its own path only", ", and under which paths,")
     text = (
-        f"One draw of this table, {neighbours(design)}{which}; {_contribution(design, noise)}{own}. "
+        f"One draw of this table, {neighbours(design)}{which}; {_contribution(design)}{own}. "
         f"The number of cells does not matter; which cells are listed{rows} is not protected."
     )
     if not others:
@@ -275,12 +276,8 @@ def _covers(design: Release, table: CountTable, noise: Sequence[DrawnNoise]) -> 
     )
 
 
-def _contribution(design: Release, noise: Sequence[DrawnNoise]) -> str:
+def _contribution(design: Release) -> str:
     """What the accounting takes a record to change."""
-    paths = [design.allocations[number] for number in _occurring(noise)]
-    is_usual = all(sum(path.mechanisms.values()) == sum(map(len, path.table.values())) for path in paths) and all(
-        one.drawn.sensitivity == 1 for one in noise
-    )
-    if is_usual:
+    if not design.noise:
         return "each record in at most one cell of every query at every level"
     return "each record in as many cells of every query at every level, and by as much, as the design says"

@@ -15,7 +15,7 @@ from exactdp.accounting.composition import Composition
 from exactdp.apps.release.counts import CountTable, Paths, chosen_allocation, refuse_number_beside_paths
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
-from exactdp.census.releases import Release
+from exactdp.census.releases import REPLACE, Release
 from exactdp.errors import InvalidInputError
 from exactdp.interop.opendp import drawn_mechanism
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -129,7 +129,7 @@ def worst_pairs(
             on_progress(len(pairs))
     lower, upper = (max(bounds[end] for bounds in found.values()) for end in (0, 1))
     worst = tuple(pair for pair in covered if found[pair].upper >= lower)
-    return WorstPairs(Bounds(lower, upper), covered, worst, is_replacement(design))
+    return WorstPairs(Bounds(lower, upper), covered, worst, design.relation == REPLACE)
 
 
 @steady
@@ -142,15 +142,9 @@ def drawn_composition(composition: Composition) -> Composition:
 
 
 @steady
-def is_replacement(design: Release) -> bool:
-    """Whether neighbours have one record replaced: then a pair names two paths, otherwise one path and 0, which is none."""
-    return all(number in design.allocations for pair in design.pairs for number in pair)
-
-
-@steady
 def neighbours(design: Release) -> str:
     """What two neighbouring tables differ by, in words."""
-    return "one record replaced by another" if is_replacement(design) else "one record added or removed"
+    return "one record replaced by another" if design.relation == REPLACE else "one record added or removed"
 
 
 def listed(numbers: Sequence[int]) -> str:

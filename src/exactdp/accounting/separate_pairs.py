@@ -1,0 +1,99 @@
+"""Questions about many pairs, each answered by itself: any mechanisms, nothing shared."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from exactdp.accounting.directions import BothDirections
+from exactdp.accounting.planner import answers_for
+from exactdp.brackets import Point, overwrite
+from exactdp.cache import Recent
+from exactdp.doubles import Floats
+from exactdp.engine.effort import Effort
+from exactdp.mechanisms.mechanism import Mechanism
+
+_HELD = 32
+
+
+class Question(NamedTuple):
+    """One question to one pair: its number, and epsilon, delta or alpha."""
+
+    pair: int
+    at: Fraction
+
+
+class PairAnswers(ABC):
+    """Pairs by their numbers, ready to be asked: delta, epsilon and beta, each between certified bounds."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many pairs there are."""
+
+    @property
+    @abstractmethod
+    def spread(self) -> float:
+        """The variance of a pair's loss, about. Heuristic: affects width and speed only."""
+
+    @abstractmethod
+    def answers(self, pair: int) -> BothDirections:
+        """What answers for one pair alone."""
+
+    def profile(self, questions: list[Question]) -> Point:
+        """Certified delta and 1 - delta at each question's epsilon."""
+        point = Point.of_rows(np.empty((7, len(questions))))
+        self.one_by_one(point, questions, range(len(questions)))
+        return point
+
+    def one_by_one(self, point: Point, questions: list[Question], places: Iterable[int]) -> None:
+        """Answer some of the questions by their own pairs."""
+        by_pair: dict[int, list[int]] = {}
+        for i in places:
+            by_pair.setdefault(questions[i].pair, []).append(i)
+        for pair, members in by_pair.items():
+            overwrite(point, members, self.answers(pair).point([questions[i].at for i in members]))
+
+    def epsilons(self, questions: list[Question]) -> tuple[Floats, Floats]:
+        """Certified bounds of epsilon at each question's delta, 0 < delta < 1."""
+        return _ends([self.answers(q.pair).epsilon_bracket(q.at) for q in questions])
+
+    def betas(self, questions: list[Question]) -> tuple[Floats, Floats]:
+        """Certified bounds of beta at each question's alpha, 0 < alpha < 1."""
+        return _ends([self.answers(q.pair).beta_bracket(q.at) for q in questions])
+
+
+def _ends(brackets: list[tuple[float, float]]) -> tuple[Floats, Floats]:
+    lower, upper = np.array(brackets, dtype=np.float64).reshape(-1, 2).T
+    return lower, upper
+
+
+@dataclass(frozen=True)
+class SeparatePairs(PairAnswers):
+    """Pairs of any mechanisms; those with the same mechanisms are computed once while they are held."""
+
+    mechanisms: tuple[Mapping[Mechanism, int], ...]
+    _held: Recent[frozenset[tuple[Mechanism, int]], BothDirections] = field(
+        default_factory=lambda: Recent(_HELD), repr=False, compare=False
+    )
+
+    @property
+    def count(self) -> int:
+        """How many pairs there are."""
+        return len(self.mechanisms)
+
+    @cached_property
+    def spread(self) -> float:
+        """2 rho of the pair with the largest: the variance of its loss were it Gaussian."""
+        return max(sum(2 * n * float(m.rho) for m, n in pair.items()) for pair in self.mechanisms)
+
+    def answers(self, pair: int) -> BothDirections:
+        """What answers for one pair alone; some are held."""
+        counts = self.mechanisms[pair]
+        return self._held.get(frozenset(counts.items()), lambda: answers_for(counts, Effort()))
