@@ -5,6 +5,8 @@ A mutant is a name, a file of the package, a text that stands in it once, and th
 
 from __future__ import annotations
 
+import mutant_table_release as release
+
 TESTS = {
     "engine/family/nodes.py": ["tests/engine/test_family.py"],
     "engine/family/contours.py": ["tests/engine/test_family.py"],
@@ -36,6 +38,7 @@ TESTS = {
         "-k",
         "(other_code and cores) or tasks_are_steady",
     ],
+    **release.TESTS,
     "theory/gaussian_gap/gap.py": ["tests/theory/test_gaussian_gap.py"],
     "theory/gaussian_gap/central_zone.py": ["tests/theory/test_gaussian_gap.py"],
     "theory/gaussian_gap/far_peaks.py": ["tests/theory/test_gaussian_gap.py"],
@@ -462,4 +465,5 @@ MUTANTS = [
         "ends[0].max(ends[1])",
         "ends[0].min(ends[1])",
     ),
+    *release.MUTANTS,
 ]

@@ -123,7 +123,7 @@ def test_census_prints_and_writes(written: Path) -> None:
     record = json.loads((folder / "study.json").read_text())
     assert len(record["pairs"]) == 10
     assert len(record["grids"]["epsilon"]) == 42
-    assert record["summary"]["epsilons"][0]["delta"] == "1e-05"
+    assert record["summary"]["epsilons"][0]["delta"] == "1e-5"
 
 
 def test_a_second_run_repeats_nothing(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
-"""OpenDP's exact discrete Gaussian sampler.
+"""OpenDP's exact samplers of discrete Gaussian and discrete Laplace noise.
 
-No sampler is written here. OpenDP takes the root of sigma2 as a double and draws N_Z(0, scale^2), scale being exactly that
-double, in rational arithmetic with randomness of the operating system.
+No sampler is written here. OpenDP takes the scale (of the Gaussian the root of sigma2) as a double, and draws N_Z(0, scale^2) or
+two-sided geometric noise, scale being exactly that double, in rational arithmetic with randomness of the operating system.
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from importlib import metadata
+from types import ModuleType
 
 from exactdp.arithmetic_state import steady
 from exactdp.errors import ExactDPError, InvalidInputError, MissingExtraError
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
+from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import Number, positive, rational, shown
 
 LARGEST_COUNT = 1 << 62
@@ -52,6 +56,27 @@ def drawn_sigma2(sigma2: Number) -> Fraction:
 
 
 @steady
+def drawn_mechanism(mechanism: Mechanism) -> DiscreteGaussian | DiscreteLaplace:
+    """The mechanism whose noise OpenDP draws for this one: the parameter is a double's, at least as large, by less than 1e-15.
+
+    >>> drawn_mechanism(DiscreteGaussian(4, sensitivity=2)), float(drawn_mechanism(DiscreteLaplace("1/3")).scale)
+    (DiscreteGaussian('4', sensitivity=2), 0.33333333333333337)
+    """
+    if isinstance(mechanism, DiscreteGaussian):
+        return DiscreteGaussian(drawn_sigma2(mechanism.sigma2), mechanism.sensitivity)
+    if isinstance(mechanism, DiscreteLaplace):
+        scale = float(mechanism.scale)
+        return DiscreteLaplace(
+            Fraction(scale if Fraction(scale) >= mechanism.scale else math.nextafter(scale, math.inf)),
+            mechanism.sensitivity,
+        )
+    raise InvalidInputError(
+        "OpenDP draws discrete Gaussian and discrete Laplace noise for counts. "
+        f"Found {shown(mechanism)}; give the query noise of one of these kinds."
+    )
+
+
+@steady
 def opendp_version() -> str:
     """The version of OpenDP, refused where it is missing or older than the repair of its samplers."""
     try:
@@ -73,9 +98,29 @@ def opendp_noise(counts: Sequence[int], scale: float) -> list[int]:
 
     A sum beyond 64 bits is moved to the nearest 64-bit integer, which is post-processing.
     """
+    return _noisy(counts, scale, "make_gaussian", "l2_distance", "f64")
+
+
+@steady
+def opendp_laplace_noise(counts: Sequence[int], scale: float) -> list[int]:
+    """The same with discrete Laplace noise, P(X = x) proportional to exp(-|x| / scale)."""
+    return _noisy(counts, scale, "make_laplace", "l1_distance", "i64")
+
+
+def _noisy(counts: Sequence[int], scale: float, kind: str, distance: str, distance_type: str) -> list[int]:
     opendp_version()
     if counts and not -_END <= min(counts) <= max(counts) < _END:  # OpenDP's own error would show the count
         raise InvalidInputError("Counts must be integers of 64 bits. Found one that is larger.")
+    domains, measurements, metrics = _opendp_modules()
+    domain = domains.vector_domain(domains.atom_domain(T="i64"))
+    mechanism = getattr(measurements, kind)(domain, getattr(metrics, distance)(T=distance_type), scale=scale)
+    result: list[int] = []
+    for start in range(0, len(counts), _CHUNK):
+        result += map(int, mechanism(list(counts[start : start + _CHUNK])))
+    return result
+
+
+def _opendp_modules() -> tuple[ModuleType, ModuleType, ModuleType]:
     try:
         from opendp import domains, measurements, metrics, mod
     except ImportError:
@@ -85,12 +130,7 @@ def opendp_noise(counts: Sequence[int], scale: float) -> list[int]:
             "OpenDP's library cannot be loaded. Raise the limit of memory (ulimit -v), or install it again."
         ) from error
     mod.enable_features("contrib")
-    domain = domains.vector_domain(domains.atom_domain(T="i64"))
-    mechanism = measurements.make_gaussian(domain, metrics.l2_distance(T="f64"), scale=scale)
-    result: list[int] = []
-    for start in range(0, len(counts), _CHUNK):
-        result += map(int, mechanism(list(counts[start : start + _CHUNK])))
-    return result
+    return domains, measurements, metrics
 
 
 @steady

@@ -110,6 +110,11 @@ class Design:
             raise InvalidInputError(f"{command} takes one pair of this design, such as --pair {such}. Found none.")
         return release.pair(*release.pairs[0])
 
+    def of_pair(self, pair: tuple[int, int]) -> Design:
+        """One pair of this release."""
+        assert self.release is not None
+        return Design(self.name, f"{self.release.title}: pair ({pair[0]}, {pair[1]})", self.release, pair)
+
     @property
     def is_whole(self) -> bool:
         """Whether all pairs of a release are meant."""
@@ -196,9 +201,8 @@ def _loaded(text: str) -> Release | Composition:
 
 def _of(found: Release | Composition, pair: str | None) -> Design:
     if isinstance(found, Release):
-        chosen = None if pair is None else read_pair(pair)
-        title = found.title if chosen is None else f"{found.title}: pair ({chosen[0]}, {chosen[1]})"
-        return Design(found.name, title, release=found, pair=chosen)
+        whole = Design(found.name, found.title, release=found)
+        return whole if pair is None else whole.of_pair(read_pair(pair))
     if pair is not None:
         raise InvalidInputError(f"--pair is about the paths of a release. Found a composition and --pair {pair}.")
     return Design("composition", _title(found), given=found)

@@ -9,26 +9,39 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from exactdp.accounting.certificates.certificate import Certificate, certify
 from exactdp.accounting.composition import Composition
-from exactdp.apps.release.counts import CountTable
+from exactdp.apps.release.counts import CountTable, column
+from exactdp.apps.release.path_noise import (
+    DrawnNoise,
+    WorstPairs,
+    drawn_composition,
+    listed,
+    neighbours,
+    planned_noise,
+    row_paths,
+    worst_pairs,
+)
 from exactdp.apps.release.publication import Publication
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
-from exactdp.census.releases import Allocation, Release
+from exactdp.census.releases import Noise, Release
 from exactdp.census.tables import as_csv
-from exactdp.errors import LatticeTooFineError
-from exactdp.interop.opendp import drawn_sigma2, opendp_noise, opendp_version, scale_for
+from exactdp.errors import InvalidInputError, LatticeTooFineError
+from exactdp.interop.opendp import opendp_laplace_noise, opendp_noise, opendp_version, scale_for
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from exactdp.numbers import Number, exact_text, rational
+from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
+from exactdp.mechanisms.mechanism import Mechanism
+from exactdp.numbers import Number, exact_text, rational, shown
 
 
 @steady
@@ -65,14 +78,22 @@ class PlannedRelease:
 
     design: Release
     table: CountTable
-    allocation: Allocation
+    rows: Sequence[tuple[int, ...]]
+    """The paths of each row."""
+    noise: tuple[DrawnNoise, ...]
+    worst: WorstPairs
     guarantee: Mapping[str, Any]
     certificate: Certificate | None
-    epsilon: Bounds
+
+    @property
+    def paths(self) -> list[int]:
+        """The paths that the table has."""
+        return _occurring(self.noise)
 
     def draw(self) -> NoisyTable:
         """The table with noise. Each call draws anew, and each draw that anybody sees spends the budget."""
-        text = _as_csv(self.table, _draw(self.table, self.allocation))
+        text = _as_csv(self.table, _draw(self.table, self.rows, self.noise))
+        paths = [self.design.allocations[number] for number in self.paths]
         statement = {
             "format": "exactdp noise",
             "version": 1,
@@ -81,119 +102,182 @@ class PlannedRelease:
                 "title": self.design.title,
                 "fingerprint": self.design.fingerprint,
             },
-            "allocation": self.allocation.number,
-            "bypassed": list(self.allocation.bypassed),
-            "sampler": f"OpenDP {opendp_version()}, make_gaussian on vectors of 64-bit integers",
+            **({"allocation": paths[0].number, "bypassed": list(paths[0].bypassed)} if len(paths) == 1 else {}),
+            "paths": [{"path": path.number, "bypassed": list(path.bypassed)} for path in paths],
+            "sampler": f"OpenDP {opendp_version()}, {_samplers(self.noise)} on vectors of 64-bit integers",
             "sha256_of_the_noisy_table": hashlib.sha256(text.encode()).hexdigest(),
-            "noise": _noise_of(self.table, self.allocation),
+            "noise": [_entry(one, self.design.noise) for one in self.noise],
             "guarantee": self.guarantee,
         }
-        return NoisyTable(text, statement, self.certificate, self.epsilon)
+        return NoisyTable(text, statement, self.certificate, self.worst.epsilon)
 
 
 @steady
 def release_table(
     design: Release, table: CountTable, allocation: int | None = None, delta: Number = "1e-10", digits: int = 30
 ) -> NoisyTable:
-    """The table with the noise of an allocation of the design (the full path unless told), drawn once.
+    """The table with the design's noise, drawn once; each row has the noise of its paths.
 
-    The column `count` is replaced by `noisy`, which is the only column to depend on the counts. Order, rows and all other columns
-    stay.
+    A table without a column `path` has the noise of one allocation, the full path unless told. The column `count` is replaced by
+    `noisy`, which is the only column to depend on the counts. Order, rows and all other columns stay.
 
     Guarantee: the noise is that of `add_noise`, independent in each row. If each record counts in at most one cell of every
-    query at every level, the release of the noisy column is (epsilon.upper, delta)-differentially private when a record that
-    stays within the allocation's paths is replaced; the certificate says so to `digits` digits, for the noise drawn if that has a
-    lattice, otherwise for the design's own noise (the statement tells which).
+    query at every level, in rows of its path, the release of the noisy column is (epsilon.upper, delta)-differentially private
+    when a record of a path that occurs is replaced by one of another such path; the certificate says so of the worst pair of
+    them to `digits` digits, for the noise drawn if that has a lattice, otherwise for the design's own noise (the statement tells
+    which).
     """
     return plan_release(design, table, allocation, delta, digits).draw()
 
 
 @steady
 def plan_release(
-    design: Release, table: CountTable, allocation: int | None = None, delta: Number = "1e-10", digits: int = 30
+    design: Release,
+    table: CountTable,
+    allocation: int | None = None,
+    delta: Number = "1e-10",
+    digits: int = 30,
+    on_progress: Callable[[int], None] | None = None,
 ) -> PlannedRelease:
-    """What `release_table` does before it draws: all that takes long, or that may fail."""
-    chosen = chosen_allocation(design, allocation)
-    asked = design.pair(chosen.number, chosen.number)
-    drawn = Composition({DiscreteGaussian(drawn_sigma2(m.sigma2)): n for m, n in asked.discrete_gaussians.items()})
+    """What `release_table` does before it draws: all that takes long, or that may fail.
+
+    `on_progress` is told how many pairs of paths were accounted for since.
+    """
+    if not 0 < rational(delta, "delta") < 1:
+        raise InvalidInputError(f"delta must be strictly between 0 and 1. Found {shown(delta)}.")
+    noise = planned_noise(design, table, allocation)
+    occurring = _occurring(noise)
+    found = worst_pairs(design, occurring, delta, on_progress)
+    asked = design.pair(*found.worst[0])
+    drawn = drawn_composition(asked)
     certificate = _certificate((drawn, asked), delta, digits)
-    epsilon = drawn.epsilon_bounds(delta)
     guarantee = {
         "delta": exact_text(rational(delta, "delta")),
-        "epsilon_at_least": epsilon.lower,
-        "epsilon_at_most": epsilon.upper,
-        "certificate_is_of": _whose(certificate, drawn),
-        "covers": _covers(design, chosen),
+        "epsilon_at_least": _outward(found.epsilon.lower, -math.inf),
+        "epsilon_at_most": _outward(found.epsilon.upper, math.inf),
+        "neighbours": neighbours(design),
+        "pairs": len(found.covered),
+        "worst_pairs": [list(pair) for pair in found.worst],
+        "paths_not_covered": [number for number in sorted(design.allocations) if number not in occurring],
+        "certificate_is_of": _whose(certificate, drawn, found),
+        "covers": _covers(design, table, noise),
     }
-    return PlannedRelease(design, table, chosen, guarantee, certificate, epsilon)
+    return PlannedRelease(design, table, row_paths(design, table, allocation), noise, found, guarantee, certificate)
 
 
-def chosen_allocation(design: Release, number: int | None) -> Allocation:
-    """The allocation of that number, the full path if there is none given."""
-    wanted = design.full_path if number is None else number
-    if wanted not in design.allocations:
-        design.pair(wanted, wanted)  # its error says which allocations there are
-    return design.allocations[wanted]
+def _occurring(noise: Sequence[DrawnNoise]) -> list[int]:
+    return sorted({number for one in noise for number in one.paths})
+
+
+def _outward(bound: float, towards: float) -> float:
+    """A double whose shortest decimal, which is what JSON has, is on the safe side of the bound."""
+    written = Decimal(repr(float(bound)))
+    is_safe = written >= Decimal(bound) if towards > 0 else written <= Decimal(bound)
+    return bound if is_safe else math.nextafter(bound, towards)
 
 
 def _certificate(compositions: Sequence[Composition], delta: Number, digits: int) -> Certificate | None:
-    """A certificate of the first composition whose lattice is not too fine."""
+    """A certificate of the first composition of Gaussian noise whose lattice is not too fine."""
     for composition in compositions:
-        with suppress(LatticeTooFineError):
-            return certify(composition, delta=delta, digits=digits)
+        if _is_gaussian(composition):
+            with suppress(LatticeTooFineError):
+                return certify(composition, delta=delta, digits=digits)
     return None
 
 
-def _whose(certificate: Certificate | None, drawn: Composition) -> str:
+def _is_gaussian(composition: Composition) -> bool:
+    return all(isinstance(mechanism, DiscreteGaussian) for mechanism in composition.mechanisms)
+
+
+def _whose(certificate: Certificate | None, drawn: Composition, found: WorstPairs) -> str:
     if certificate is None:
+        if not _is_gaussian(drawn):
+            return "nothing: certificates are of discrete Gaussian noise only"
         return "nothing: no certificate could be made, as the noise has no common lattice"
+    pair = "" if len(found.covered) == 1 else f"the worst {found.noun} {found.names[0]}, with "
     if certificate.composition == drawn:
-        return "the noise drawn"
-    return "the noise of the design, from which the noise drawn differs by less than one part in 10^15 in sigma2"
+        return f"{pair}the noise drawn"
+    return f"{pair}the noise of the design, from which the noise drawn differs by less than one part in 10^15 in sigma2"
 
 
-def _draw(table: CountTable, allocation: Allocation) -> list[int]:
+def _draw(table: CountTable, rows: Sequence[tuple[int, ...]], noise: Sequence[DrawnNoise]) -> list[int]:
     """One draw for each row, in the order of the rows; equal noise is drawn in one call."""
-    of_scale: dict[float, list[int]] = {}
-    for row, (level, query) in enumerate(table.places):
-        of_scale.setdefault(scale_for(1 / allocation.table[level][query]), []).append(row)
+    noise_of = {(one.paths, (one.level, one.query)): _sampled(one.drawn) for one in noise}
+    alike: dict[tuple[str, float], list[int]] = {}
+    for row, key in enumerate(zip(rows, table.places, strict=True)):
+        alike.setdefault(noise_of[key], []).append(row)
     result = [0] * len(table.counts)
-    for scale, rows in of_scale.items():
-        for row, value in zip(rows, opendp_noise([table.counts[row] for row in rows], scale), strict=True):
+    for (kind, scale), places in alike.items():
+        sampler = opendp_noise if kind == _GAUSSIAN else opendp_laplace_noise
+        for row, value in zip(places, sampler([table.counts[row] for row in places], scale), strict=True):
             result[row] = value
     return result
 
 
+_GAUSSIAN, _LAPLACE = "make_gaussian", "make_laplace"
+
+
+def _sampled(drawn: DiscreteGaussian | DiscreteLaplace) -> tuple[str, float]:
+    """OpenDP's name of the noise, and its scale: the double whose noise this is, exactly."""
+    if isinstance(drawn, DiscreteGaussian):
+        return _GAUSSIAN, scale_for(drawn.sigma2)
+    return _LAPLACE, float(drawn.scale)
+
+
+def _samplers(noise: Sequence[DrawnNoise]) -> str:
+    return " and ".join(sorted({_sampled(one.drawn)[0] for one in noise}))
+
+
 def _as_csv(table: CountTable, noisy: Sequence[int]) -> str:
-    count = table.header.index("count")
+    count = column(table.header, "count")
     rows = ([*row[:count], *row[count + 1 :], value] for row, value in zip(table.rows, noisy, strict=True))
     return as_csv([*table.header[:count], *table.header[count + 1 :], "noisy"], rows)
 
 
-def _noise_of(table: CountTable, allocation: Allocation) -> list[dict[str, object]]:
-    cells = Counter(table.places)
-    return [
-        {
-            "level": level,
-            "query": query,
-            "cells": cells[level, query],
-            "sigma2_of_the_design": exact_text(1 / rho),
-            "sigma2_drawn": exact_text(drawn_sigma2(1 / rho)),
-            "scale": scale_for(1 / rho),
-        }
-        for level, queries in allocation.table.items()
-        for query, rho in queries.items()
-    ]
+def _entry(one: DrawnNoise, said: Noise) -> dict[str, object]:
+    name = "sigma2" if isinstance(one.drawn, DiscreteGaussian) else "scale"
+    own = said.get((one.level, one.query))
+    return {
+        "paths": list(one.paths),
+        "level": one.level,
+        "query": one.query,
+        "cells": one.cells,
+        "kind": type(one.drawn).__name__,
+        **({} if own is None else {"sensitivity": own.sensitivity, "cells_of_one_record": own.cells}),
+        f"{name}_of_the_design": exact_text(_parameter(one.designed)),
+        f"{name}_drawn": exact_text(_parameter(one.drawn)),
+        "scale": _sampled(one.drawn)[1],
+    }
 
 
-def _covers(design: Release, allocation: Allocation) -> str:
+def _parameter(mechanism: Mechanism) -> Any:
+    return mechanism.scale if isinstance(mechanism, DiscreteLaplace) else mechanism.sigma2
+
+
+def _covers(design: Release, table: CountTable, noise: Sequence[DrawnNoise]) -> str:
+    occurring = _occurring(noise)
+    others = [number for number in sorted(design.allocations) if number not in occurring]
+    which = "" if len(occurring) == 1 else f", whichever of {listed(occurring)} each is on"
+    own, rows = ("", "") if table.paths is None else (", in rows of its own path only", ", and under which paths,")
     text = (
-        "One draw of this table, one record replaced by another, each record in at most one cell of every query at every level. "
-        "The number of cells does not matter; which cells are listed is not protected."
+        f"One draw of this table, {neighbours(design)}{which}; {_contribution(design)}{own}. "
+        f"The number of cells does not matter; which cells are listed{rows} is not protected."
     )
-    if len(design.allocations) == 1:
+    if not others:
         return text
+    if table.paths is None:
+        return (
+            f"{text} Only records that stay on paths of allocation {occurring[0]}: a record that may move to a path of "
+            f"another of the {len(design.allocations)} allocations is covered by the worst of their pairs (exactdp account)."
+        )
     return (
-        f"{text} Only records that stay on paths of allocation {allocation.number}: a record that may move to a path of "
-        f"another of the {len(design.allocations)} allocations is covered by the worst of their pairs (exactdp account)."
+        f"{text} Only records of {listed(occurring)}, which this table has: it has no rows of {listed(others)} of the design, "
+        "and a record that comes from there or goes there is not covered."
     )
+
+
+def _contribution(design: Release) -> str:
+    """What the accounting takes a record to change."""
+    if not design.noise:
+        return "each record in at most one cell of every query at every level"
+    return "each record in as many cells of every query at every level, and by as much, as the design says"
