@@ -109,7 +109,7 @@ class Comparison:
         end = low if found < low else high if found > high else None
         if end is None or not math.isfinite(found) or not math.isfinite(end):
             return 0.0
-        return math.inf if end == 0 else float(abs((Fraction(found) - Fraction(end)) / Fraction(end)))
+        return math.inf if end == 0 else math.nextafter(abs((Fraction(found) - Fraction(end)) / Fraction(end)), 0.0)
 
     @property
     def statement(self) -> str:
