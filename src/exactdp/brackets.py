@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -14,7 +15,9 @@ from flint import arb
 from exactdp.balls import ball, precision
 from exactdp.doubles import EXP_SLACK, LOG_SLACK, TINY, UNDERFLOW, Bools, Floats
 from exactdp.notebooks import repr_html
+from exactdp.numerals import DIGITS, at_least, at_most
 
+_MOST_LINES = 20  # of bounds that are printed
 _FAR = 1e-290  # a mantissa above this has all its digits
 
 
@@ -153,8 +156,26 @@ class Bounds(NamedTuple):
     lower: Any
     upper: Any
 
+    def __str__(self) -> str:
+        ends = [end.ravel().tolist() if isinstance(end, np.ndarray) else [end] for end in self]
+        pairs = list(zip(*ends, strict=True))
+        lines = [_between(*pair) for pair in pairs[:_MOST_LINES]]
+        return "\n".join(lines if len(pairs) <= _MOST_LINES else [*lines, f"... {len(pairs):,} in all"])
+
     def _repr_html_(self) -> str:
         return repr_html(self)
+
+
+def _between(lower: Any, upper: Any) -> str:
+    """Both ends rounded outward, to the digits in which they agree and two more."""
+    size, width = max(abs(lower), abs(upper)), upper - lower
+    if not math.isfinite(size) or not math.isfinite(width):
+        digits = DIGITS
+    else:
+        # of a double there are 17; of a decimal all that it has
+        most = 17 if isinstance(lower, float) else max(len(Decimal(end).as_tuple().digits) for end in (lower, upper))
+        digits = max(DIGITS, min(most, 2 + (Decimal(size).adjusted() - Decimal(width).adjusted() if width else most)))
+    return f"at least {at_least(lower, digits)}, at most {at_most(upper, digits)}"
 
 
 def both(one: tuple[float, float], two: tuple[float, float]) -> tuple[float, float]:

@@ -172,4 +172,4 @@ def _fraction(value: Real) -> Fraction:
 
 
 def _endless(value: Real) -> str:
-    return "inf" if value > 0 else "-inf"
+    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"

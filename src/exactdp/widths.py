@@ -12,6 +12,7 @@ import numpy as np
 from exactdp.brackets import Bounds
 from exactdp.doubles import Floats
 from exactdp.errors import AccuracyWarning
+from exactdp.numerals import at_most
 
 WIDE = 1e-6
 """From this width on, relative to the answer, the next method that applies is asked as well; what is wide in the end comes with
@@ -63,7 +64,7 @@ def warn_if_wide(what: str, widths: Iterable[float], remedy: str = REMEDY) -> No
     wide = [width for width in widths if not width <= WIDE]
     if wide:
         worst = max(wide, key=lambda width: math.inf if math.isnan(width) else width)
-        apart = f"up to {worst:.1e} apart in relative terms" if worst < 1e300 else "say little or nothing"
+        apart = f"up to {at_most(worst, 2)} apart in relative terms" if worst < 1e300 else "say little or nothing"
         warnings.warn(
             f"The bounds of {what} are proved but {apart}: more accuracy was out of reach within the work limit. {remedy}",
             AccuracyWarning,

@@ -50,9 +50,13 @@ class Reader(HTMLParser):
         self.tags.append((tag, found))
         if tag not in VOID:
             self.open.append(tag)
-        if tag == "data" and found.get("data-key"):
-            self._number = found["data-key"]
-            self.numbers[str(self._number)] = (str(found["value"]), "")
+        if tag == "data":
+            self._number = str(found["data-key"])
+            assert self._number not in self.numbers, f"two numbers have the key {self._number}"
+            self.numbers[self._number] = (str(found["value"]), "")
+        if tag == "sup" and self._number is not None:
+            value, shown = self.numbers[self._number]
+            self.numbers[self._number] = (value, f"{shown}^")
         if tag == "script":
             self.scripts.append((found, ""))
 

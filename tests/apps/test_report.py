@@ -33,6 +33,7 @@ from exactdp.census.study import Study
 from exactdp.census.summary import Summary
 from exactdp.guarantees.risk import risk_of
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.numerals import DOWN, UP, with_places
 
 
 @pytest.fixture(scope="module")
@@ -280,13 +281,13 @@ def test_the_headline_delta_can_be_chosen_among_those_of_the_study(both: tuple[S
 
 @pytest.mark.parametrize(
     ("value", "places", "rounding", "wanted"),
-    [(0.1, 1, numerals.UP, "0.2"), (0.1, 1, numerals.DOWN, "0.1"), (-0.05, 1, numerals.UP, "\u22120.0")],
+    [(0.1, 1, UP, "0.2"), (0.1, 1, DOWN, "0.1"), (-0.05, 1, DOWN, "\u22120.1")],
 )
 def test_doubles_are_rounded_as_the_binary_numbers_they_are(
     value: float, places: int, rounding: str, wanted: str
 ) -> None:
-    assert numerals.decimals(value, places, rounding) == wanted
-    assert numerals.decimals(math.inf, 2, rounding) == "\u221e"
+    assert numerals.as_markup(with_places(value, places, rounding)) == wanted
+    assert numerals.fine(math.inf, 2, rounding) == "\u221e"
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 from functools import cache
@@ -14,12 +15,14 @@ import any_oracle
 import oracle
 from exactdp import census
 from exactdp.accounting.composition import Composition
+from exactdp.guarantees.neighbours import Neighbours, neighbours, relation_of
 from exactdp.guarantees.risk import Risk, risk_of
 from exactdp.mechanisms.approximate_dp import ApproximateDP
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.mechanisms.outcomes import Outcomes
 from exactdp.mechanisms.randomized_response import RandomizedResponse
+from small_release import SMALL
 
 PRIORS = [Fraction(1, 2), Fraction(1, 10), Fraction(9, 10), Fraction(1, 10**6), 1 - Fraction(1, 10**6)]
 
@@ -126,9 +129,26 @@ def test_risk_in_words() -> None:
     ]
     assert all(row[2].endswith(".") for row in rows)
     assert "1/3" in rows[2][2]
-    assert "1/20" in rows[1][2]
+    assert "0.05" in rows[1][2]
     assert str(risk).count("\n") == 4
     assert str(risk).startswith("advantage")
+
+
+def test_words_match_the_neighbours() -> None:
+    own = TEN.risk()
+    assert own.relation is None
+    assert "neighbouring" in str(own)
+    assert " record" not in str(own)
+    study = SMALL.account()
+    replaced = risk_of(study, Fraction(1, 20), Fraction(1, 2), Fraction(1, 10**6))
+    assert replaced.relation == relation_of(SMALL) == "replace"
+    assert "with one record than with another in its place" in str(replaced)
+    assert "without" not in str(replaced)
+    added = replaced.about("add/remove")
+    assert "with the record than without it" in str(added)
+    fields = [field.name for field in dataclasses.fields(Neighbours)]
+    for relation in (None, "replace", "something new"):
+        assert not any("without" in getattr(neighbours(relation), name) for name in fields)
 
 
 def test_no_event_is_likelier_by_more_than_the_odds_and_delta() -> None:

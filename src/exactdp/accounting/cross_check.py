@@ -18,6 +18,7 @@ from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.notebooks import repr_html
 from exactdp.numbers import exact_repr
+from exactdp.numerals import DOWN, UP, at_most
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ class CrossCheck:
         lines = [f"delta({short_text(self.epsilon)}) by every method that applies"]
         for o in self.opinions:
             apart = math.expm1(min(o.log_upper - o.log_lower, 700.0)) if o.log_lower > -math.inf else math.inf
-            ends = f"{power_of_ten(o.log_lower)} to {power_of_ten(o.log_upper)}"
-            lines.append(f"  {o.method:<{width}}  {ends}  width {apart:.1e}  {o.seconds:.3f} s")
+            ends = f"{power_of_ten(o.log_lower, DOWN)} to {power_of_ten(o.log_upper, UP)}"
+            lines.append(f"  {o.method:<{width}}  {ends}  width {at_most(apart, 2)}  {o.seconds:.3f} s")
         lines.append("  all overlap" if self.agree else "  THEY DO NOT OVERLAP: please report this")
         return "\n".join(lines)
 

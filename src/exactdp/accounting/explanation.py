@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 
 from exactdp.accounting.privacy_profile import profile
@@ -14,7 +15,10 @@ from exactdp.engine.line.protocol import Used
 from exactdp.engine.payoff import Payoff, delta_threshold
 from exactdp.notebooks import repr_html
 from exactdp.numbers import exact_repr, exact_text
+from exactdp.numerals import DOWN, UP, about, at_most, counted
 from exactdp.widths import WIDE
+
+_SHOWN = 15  # digits of an end
 
 
 @steady
@@ -52,21 +56,21 @@ class Explanation:
         if self.relative_width <= WIDE:
             return "The bounds are proved and narrow."
         return (
-            f"The bounds are proved but wide (relative width {self.relative_width:.1e}): more accuracy was out of reach "
+            f"The bounds are proved but wide (relative width {at_most(self.relative_width, 2)}): more accuracy was out of reach "
             "within the work limit; raise it with within(max_nodes=...) or within(max_seconds=...)."
         )
 
     def items(self) -> list[tuple[str, str]]:
         """Names and texts of everything there is to say."""
         return [
-            ("mechanisms", f"{self.mechanisms} in {self.groups} groups"),
+            ("mechanisms", f"{self.mechanisms:,} in {counted(self.groups, 'group')}"),
             ("method", self.method),
             ("summed", self.quantity),
             *self.rows,
             ("arithmetic", self.arithmetic),
-            ("delta at least", power_of_ten(self.log_lower)),
-            ("delta at most", power_of_ten(self.log_upper)),
-            ("relative width", f"{self.relative_width:.1e}"),
+            ("delta at least", power_of_ten(self.log_lower, DOWN)),
+            ("delta at most", power_of_ten(self.log_upper, UP)),
+            ("relative width", at_most(self.relative_width, 2)),
             ("in short", self.statement),
         ]
 
@@ -95,14 +99,14 @@ def explain_on_lattice(contours: Contours, epsilon: Fraction) -> Explanation:
         arithmetic = f"float64; its bounds (the errors above) were too wide, so then by {means}"
     aliased, dropped, rounding = (float(part[0]) / value for part in (sums.aliased, sums.dropped, sums.rounding))
     rows = (
-        ("lattice step h", f"{short_text(lattice.step)} = {float(lattice.step):.6g}"),
-        ("R = 2 rho", f"{short_text(lattice.spread)} = {float(lattice.spread):.10g}"),
-        ("tilt", f"{float(plan.tilt):.8g}"),
+        ("lattice step h", _with_decimal(lattice.step)),
+        ("R = 2 rho", _with_decimal(lattice.spread)),
+        ("tilt", about(plan.tilt)),
         ("period N", f"{plan.nodes:,} nodes"),
         ("nodes kept", f"{len(plan.kept):,} of {plan.nodes // 2 + 1:,} (one of each conjugate pair)"),
-        ("aliasing", f"{aliased:.1e}"),
-        ("dropped nodes", f"{dropped:.1e}"),
-        ("rounding", f"{rounding:.1e}"),
+        ("aliasing", at_most(aliased, 2)),
+        ("dropped nodes", at_most(dropped, 2)),
+        ("rounding", at_most(rounding, 2)),
     )
     return Explanation(
         epsilon=epsilon,
@@ -152,10 +156,21 @@ def short_text(value: Fraction) -> str:
     return text if len(text) <= 40 else f"{float(value):.17g} (exactly a fraction of {len(text)} characters)"
 
 
-def power_of_ten(log: float) -> str:
-    """exp(log) with its decimal exponent, also below the double range."""
+def _with_decimal(value: Fraction) -> str:
+    text = short_text(value)
+    return f"{text}, which is {about(value)}" if "/" in text else text
+
+
+def power_of_ten(log: float, rounding: str) -> str:
+    """exp(log) with its decimal exponent, rounded UP or DOWN to 15 digits, also below the double range.
+
+    >>> power_of_ten(-1e6, UP), power_of_ten(-1e6, DOWN)
+    ('3.29683147808856e-434295', '3.29683147808855e-434295')
+    """
     if not math.isfinite(log):
         return "0"
-    exponent = math.floor(log / math.log(10))
-    mantissa = math.exp(log - exponent * math.log(10))
-    return f"{mantissa:.14f}e{exponent:+d}"
+    context = Context(prec=_SHOWN + 30, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    value = Decimal(log).exp(context)  # correctly rounded: half a unit of a digit that is not shown
+    outward = context.next_plus(value) if rounding == UP else context.next_minus(value)
+    end = Context(prec=_SHOWN, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX).plus(outward)
+    return f"{end:.{_SHOWN - 1}e}".replace("e+", "e")

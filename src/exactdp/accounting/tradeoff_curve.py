@@ -8,9 +8,11 @@ from fractions import Fraction
 from exactdp.arithmetic_state import steady
 from exactdp.doubles import Floats
 from exactdp.notebooks import repr_html
+from exactdp.numerals import at_least, counted
 
 MOST_POINTS = 100_000
 """Of a curve for plotting."""
+_PRINTED = 7  # points
 
 
 @steady
@@ -26,6 +28,14 @@ class TradeOffCurve:
 
     alpha: Floats
     beta: Floats
+
+    def __str__(self) -> str:
+        last = len(self.alpha) - 1
+        chosen = sorted({round(i * last / (_PRINTED - 1)) for i in range(_PRINTED)}) if last >= 0 else []
+        lines = [f"Trade-off curve: {counted(last + 1, 'point')} on or below the exact one"]
+        # rounded down both: the exact curve falls, so it is above the smaller beta at the smaller alpha
+        lines += [f"  alpha {at_least(self.alpha[i])}: beta at least {at_least(self.beta[i])}" for i in chosen]
+        return "\n".join(lines)
 
 
 def lower_hull(points: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -34,6 +34,7 @@ from exactdp.guarantees.calibration import (
 from exactdp.guarantees.gaussian_estimates import gaussian_delta
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, exact_repr, shown, whole
+from exactdp.numerals import DOWN, at_most, exact, percent
 
 
 @steady
@@ -52,6 +53,10 @@ class Saving:
     def saved(self) -> Fraction:
         """The share of the noise variance that could be saved."""
         return 1 - self.factor
+
+    def __str__(self) -> str:
+        promise = f"({at_most(self.epsilon)}, {exact(self.delta)}) is all that is promised"
+        return f"{percent(self.saved, DOWN)} of every noise variance could be saved if {promise} (factor {exact(self.factor)})"
 
 
 @steady

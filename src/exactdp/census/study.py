@@ -16,7 +16,7 @@ from exactdp.accounting.tradeoff_curve import MOST_POINTS, TradeOffCurve
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
 from exactdp.census.cell_noise import DISCRETE_GAUSSIAN
-from exactdp.census.grids import Grids
+from exactdp.census.grids import ARGUMENTS, Grids
 from exactdp.census.journal import Finished, Journal
 from exactdp.census.overall import Overall
 from exactdp.census.pair_results import Interval, PairResult, overall_of, run, sound
@@ -27,6 +27,7 @@ from exactdp.elementwise import each
 from exactdp.errors import InvalidInputError
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, read_alpha, read_delta, read_epsilon, whole
+from exactdp.numerals import counted
 from exactdp.widths import checked, log_widths, warn_if_wide
 
 _LOG = logging.getLogger(__name__)
@@ -83,6 +84,11 @@ class Study:
     release: Release
     grids: Grids
     results: tuple[PairResult, ...]
+
+    def __str__(self) -> str:
+        grids = [counted(len(grid), ARGUMENTS[name]) for name, grid in self.grids.by_quantity.items() if grid]
+        on = f", on {', '.join(grids)}" if grids else ""
+        return f"Study of {self.release.title}: {counted(len(self.results), 'pair')} of directed paths{on}"
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:

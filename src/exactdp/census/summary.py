@@ -16,6 +16,7 @@ from exactdp.census.worst_pair import Candidates
 from exactdp.guarantees.comparison import other_accounts
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.numbers import exact_repr, rational
+from exactdp.numerals import about, at_least, at_most, exact
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,13 @@ class EpsilonRow:
     saved_simple: Saving
     saved_optimal: Saving
 
+    def __str__(self) -> str:
+        return (
+            f"epsilon at delta = {exact(self.delta)}: at most {at_most(self.epsilon[1])}, worst pair {self.worst_pair}; "
+            f"zCDP {at_most(self.zcdp_optimal)} (optimal) or {at_most(self.zcdp_simple)} (simple), "
+            f"Gaussian formula {about(self.gaussian)} (an estimate)"
+        )
+
 
 @dataclass(frozen=True)
 class PowerRow:
@@ -47,6 +55,10 @@ class PowerRow:
     alpha: Fraction
     beta: Interval
     zcdp_beta: float
+
+    def __str__(self) -> str:
+        misses = f"at least {at_least(self.beta[0])}"
+        return f"beta at alpha = {exact(self.alpha)}: {misses}; zCDP {at_least(self.zcdp_beta)}"
 
 
 @dataclass(frozen=True)
@@ -61,6 +73,9 @@ class LevelRow:
     saved_simple: Saving
     saved_optimal: Saving
 
+    def __str__(self) -> str:
+        return f"{self.level} on its own, rho = {exact(self.rho)}: {self.saved_simple}"
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -71,6 +86,9 @@ class Summary:
     epsilons: tuple[EpsilonRow, ...]
     powers: tuple[PowerRow, ...]
     levels: tuple[LevelRow, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(str(row) for row in (*self.epsilons, *self.powers, *self.levels))
 
 
 def summarize(

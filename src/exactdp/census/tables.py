@@ -21,6 +21,7 @@ from exactdp.census.study import Study
 from exactdp.census.summary import Summary
 from exactdp.csv_cells import as_cell
 from exactdp.files import write_text
+from exactdp.guarantees.calibration import least_text
 from exactdp.numbers import exact_text
 from exactdp.numerals import whole_text
 
@@ -57,7 +58,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return str(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value) if field.init}
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -74,12 +75,7 @@ def finite(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def calibration_text(what: str, factor: Fraction, step: Fraction, below_exists: bool) -> str:
-    """What is proved of a factor on the grid, in a sentence."""
-    holds, less = f"{what} times {whole_text(factor)} meets the target", whole_text(factor - step)
-    if below_exists:
-        return f"{holds}; times {less} it does not. Both are proved."
-    return f"{holds}, which is proved; times {less} is outside the range of allowed noise and was not tried."
+calibration_text = least_text
 
 
 def pairs_csv(grids: Grids, results: Iterable[PairResult]) -> str:

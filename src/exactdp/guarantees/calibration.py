@@ -29,7 +29,7 @@ from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.mechanism import REFUSED_TO_SCALE, Mechanism
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, exact_repr, log_rational, positive, read_epsilon, read_share, shown, whole
-from exactdp.numerals import at_least, at_most, exact
+from exactdp.numerals import at_least, at_most, exact, whole_text
 
 GRID = 10_000
 LARGEST_FACTOR = 1_000_000
@@ -219,6 +219,23 @@ class Calibration:
     step: Fraction
     composition: Composition
     below_exists: bool = True
+
+    def __str__(self) -> str:
+        return f"{least_text('', self.factor, self.step, self.below_exists)}\n  {self.composition}"
+
+
+def least_text(what: str, factor: Fraction, step: Fraction, below_exists: bool) -> str:
+    """What is proved of a factor on the grid, in a sentence; `what` is multiplied by it.
+
+    >>> least_text("Every sigma2", Fraction(7, 5), Fraction(1, 10), True)
+    'Every sigma2 times 1.4 meets the target; times 1.3 it does not. Both are proved.'
+    """
+    times = f"{what} times " if what else ""
+    holds, less = f"{times}{whole_text(factor)} meets the target", whole_text(factor - step)
+    then = f"times {less}" if what else less
+    if below_exists:
+        return f"{holds}; {then} {'it ' if what else ''}does not. Both are proved."
+    return f"{holds}, which is proved; {then} is outside the range of allowed noise and was not tried."
 
 
 @steady

@@ -1,8 +1,14 @@
 """The exact guarantee beside what others would report: the Gaussian shortcut, and zCDP by the simple and by the optimal
 conversion.
 
-A soundness alarm: the Gaussian shortcut (the formula of the continuous Gaussian with mu = sqrt(2 rho)) is not a bound. Where it
-reports less epsilon or less delta than the certified lower bound, it understates the loss, and `Comparison` says so.
+The Gaussian shortcut (the formula of the continuous Gaussian with mu = sqrt(2 rho)) is not a bound. Where it reports less epsilon
+or less delta than the certified lower bound, it understates the loss, and `Comparison` says so, graded: an *alarm* where the
+difference is in the digits that people quote, a *remark* where it is below them.
+
+The rule: a number that is quoted with four significant digits, as agencies quote theirs (17.14, 26.34), is known to half a
+unit of its fourth digit. An understatement of at least that much, counted at the certified lower bound, is an alarm: it changes
+what is quoted and with it decisions. A smaller one is no larger than what quoting rounds off: it is proved, and a remark. The
+rule looks at the size of the difference only, so that two numbers on either side of a rounding boundary raise no false alarm.
 """
 
 from __future__ import annotations
@@ -10,6 +16,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +26,42 @@ from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_delta,
 from exactdp.guarantees.near_gaussian import has_gaussians_only
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_delta, zcdp_delta_simple, zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.notebooks import repr_html
-from exactdp.numbers import exact_repr, shown
+from exactdp.numbers import exact_repr
+from exactdp.numerals import DIGITS, NEAREST, about, at_least, at_most, exact, rounded
 from exactdp.theory.gaussian_gap.gap import Gap, GaussianGap
 
 if TYPE_CHECKING:
     from exactdp.accounting.composition import Composition
 
 _DOUBT = 1e-9  # the Gaussian formula is an estimate to about 1e-12: closer than this, relative, nothing is said
+QUOTED_DIGITS = 4
+"""Significant digits that people quote: a difference below them is a remark."""
+_MOST_DIGITS = 12
+
+
+class Grade(StrEnum):
+    """How much it matters that an estimate is below the certified value."""
+
+    ALARM = "alarm"
+    """It is lower in the digits that people quote."""
+    REMARK = "remark"
+    """It is proved to be lower, by less than any digit that people quote."""
+    NONE = "none"
+    """It is not proved to be lower."""
+
+
+def grade_of(estimate: float, lower: float | Decimal) -> Grade:
+    """The grade of an estimate beside the certified lower bound of what it estimates.
+
+    >>> grade_of(24.5697, 24.6784), grade_of(24.456494, 24.456514), grade_of(24.5, 24.4)
+    (<Grade.ALARM: 'alarm'>, <Grade.REMARK: 'remark'>, <Grade.NONE: 'none'>)
+    """
+    if not float(lower) * (1 - math.copysign(_DOUBT, lower)) > estimate:
+        return Grade.NONE
+    if not math.isfinite(lower) or not math.isfinite(estimate):
+        return Grade.ALARM
+    half_a_unit = Fraction(10) ** (rounded(lower, QUOTED_DIGITS, NEAREST).adjusted() + 1 - QUOTED_DIGITS) / 2
+    return Grade.ALARM if Fraction(lower) - Fraction(estimate) >= half_a_unit else Grade.REMARK
 
 
 @steady
@@ -53,7 +90,7 @@ class Comparison:
     @property
     def shortcut_understates(self) -> bool:
         """Proved: the Gaussian shortcut reports less than the exact value."""
-        return self.gaussian < self.exact[0] - _DOUBT * abs(self.exact[0])
+        return self.grade is not Grade.NONE
 
     @property
     def shortcut_overstates(self) -> bool:
@@ -61,34 +98,65 @@ class Comparison:
         return self.gaussian > self.exact[1] + _DOUBT * abs(self.exact[1])
 
     @property
+    def grade(self) -> Grade:
+        """Whether the shortcut understates the exact value, and whether that is seen in the digits that people quote."""
+        return grade_of(self.gaussian, self.exact[0])
+
+    @property
+    def off(self) -> float:
+        """How far the shortcut is proved to be outside of the certified bounds, at least, relative to the nearer one."""
+        (low, high), found = self.exact, self.gaussian
+        end = low if found < low else high if found > high else None
+        if end is None or not math.isfinite(found) or not math.isfinite(end):
+            return 0.0
+        return math.inf if end == 0 else math.nextafter(abs((Fraction(found) - Fraction(end)) / Fraction(end)), 0.0)
+
+    @property
     def statement(self) -> str:
         """One plain sentence about the shortcut."""
         if not math.isfinite(self.gaussian) or not math.isfinite(self.exact[1]):
             return "There is no Gaussian shortcut to compare with."
-        if self.exact[1] < 1e-300:
+        if self.exact[1] < 1e-300 and self.quantity == "delta":
             return "The values are below the range of doubles; compare log_delta instead."
-        off = abs(self.gaussian - self.exact[1]) / abs(self.exact[1]) if self.exact[1] else math.inf
-        if self.shortcut_understates:
-            return f"ALARM: the Gaussian shortcut understates {self.quantity}, by {off:.2g} of it."
+        if self.grade is Grade.ALARM:
+            return f"ALARM: the Gaussian shortcut understates {self.quantity}, by {at_least(self.off, 2)} of it."
+        if self.grade is Grade.REMARK:
+            return (
+                f"Remark: the Gaussian shortcut understates {self.quantity}, by {at_least(self.off, 2)} of it, "
+                "which is less than any digit people quote; it is no bound."
+            )
         if self.shortcut_overstates:
-            return f"The Gaussian shortcut overstates {self.quantity}, by {off:.2g} of it."
-        told = "" if self.gap is None else f" At epsilon = {float(self.gap.epsilon):.6g}, {self.gap.statement}"
+            return f"The Gaussian shortcut overstates {self.quantity}, by {at_least(self.off, 2)} of it."
+        told = "" if self.gap is None else f" At epsilon = {about(self.gap.epsilon)}, {self.gap.statement}"
         return f"The Gaussian shortcut agrees to {_DOUBT:.0e}.{told}"
 
-    def rows(self) -> list[tuple[str, str, str]]:
-        """Method, value, what it is worth."""
+    def rows(self, digits: int | None = None) -> list[tuple[str, str, str]]:
+        """Method, value, what it is worth: bounds rounded outward, the estimate marked.
+
+        Without `digits` there are so many that both certified ends can be told from the shortcut, at most 12.
+        """
+        shown = self._digits if digits is None else digits
         return [
-            ("exact, at least", f"{self.exact[0]:.12g}", "certified"),
-            ("exact, at most", f"{self.exact[1]:.12g}", "certified"),
-            ("Gaussian shortcut", f"{self.gaussian:.12g}", "not a bound"),
-            ("zCDP, optimal", f"{self.zcdp_optimal:.12g}", "safe"),
-            ("zCDP, simple", f"{self.zcdp_simple:.12g}", "safe"),
+            ("exact, at least", at_least(self.exact[0], shown), "certified"),
+            ("exact, at most", at_most(self.exact[1], shown), "certified"),
+            ("Gaussian shortcut", about(self.gaussian, shown), "not a bound"),
+            ("zCDP, optimal", at_most(self.zcdp_optimal, DIGITS), "safe"),
+            ("zCDP, simple", at_most(self.zcdp_simple, DIGITS), "safe"),
         ]
 
+    @property
+    def _digits(self) -> int:
+        """So many that the shortcut and the exact value differ in the last ones shown."""
+        if not (self.shortcut_understates or self.shortcut_overstates) or not 0 < self.off < math.inf:
+            return DIGITS
+        return min(max(DIGITS, 2 - math.floor(math.log10(self.off))), _MOST_DIGITS)
+
     def __str__(self) -> str:
-        head = f"{self.quantity} at {self.given} = {shown(self.value)}"
+        rows = self.rows()
+        width = max(len(value) for _, value, _ in rows)
+        head = f"{self.quantity} at {self.given} = {exact(self.value)}"
         return "\n".join(
-            [head, *(f"  {name:<18}{value:>20}  {worth}" for name, value, worth in self.rows()), self.statement]
+            [head, *(f"  {name:<18}{value:>{width}}  {worth}" for name, value, worth in rows), self.statement]
         )
 
 

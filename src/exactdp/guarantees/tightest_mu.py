@@ -24,6 +24,7 @@ from scipy.special import ndtri_exp
 
 from exactdp.arithmetic_state import steady
 from exactdp.balls import ball, precision
+from exactdp.brackets import Bounds
 from exactdp.doubles import Floats
 from exactdp.errors import AccuracyError, InvalidInputError
 from exactdp.guarantees.gaussian_dp import bisect
@@ -69,6 +70,10 @@ class GaussianDP:
     upper: float
     epsilon: float
     """Where the lower bound was found; if that is sqrt(2 rho), which no one epsilon shows, where the largest mu seemed needed."""
+
+    def __str__(self) -> str:
+        bounds = str(Bounds(self.lower, self.upper))
+        return f"mu-GDP, tightest mu {bounds}: proved to hold at the upper end and not to hold at the lower one"
 
 
 def _tangent(mu: Fraction, at: Fraction, epsilon: Fraction) -> tuple[arb, arb]:

@@ -155,7 +155,7 @@ def _annotations(kind: type) -> dict[str, Any]:
     """The annotations of the fields of a class: of its dataclass or named tuple, or of the parts of a composition."""
     if kind is Composition:
         return {"mechanisms": Mapping[Mechanism, int], "effort": Effort}
-    names = kind._fields if issubclass(kind, tuple) else [f.name for f in fields(kind)]  # type: ignore[attr-defined, arg-type]
+    names = kind._fields if issubclass(kind, tuple) else [f.name for f in fields(kind) if f.init]  # type: ignore[attr-defined, arg-type]
     hints = get_type_hints(kind)
     return {name: hints[name] for name in names}
 

@@ -66,6 +66,16 @@ class Certificate:
         """The claim in a few words, such as "delta at epsilon = 3"; long numbers are abbreviated."""
         return f"{QUANTITY[self.given]} at {self.given} = {shown(self.value)}"
 
+    def __str__(self) -> str:
+        rows = {
+            "at least": self.lower,
+            "at most": self.upper,
+            "digits": self.digits,
+            "of": self.composition,
+            "SHA-256": self.sha256,
+        }
+        return "\n".join([f"Certificate: {self.claim}", *(f"  {name:<8}  {value}" for name, value in rows.items())])
+
     @property
     def ends(self) -> tuple[Decimal, Decimal]:
         """The enclosure."""

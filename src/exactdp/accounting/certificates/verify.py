@@ -49,6 +49,10 @@ class Verification:
     def __bool__(self) -> bool:
         return self.holds
 
+    def __str__(self) -> str:
+        words = {True: "passed", False: "FAILED", None: "not made"}
+        return "\n".join([self.reason, *(f"  {words[c.passed]:<8}  {c.name}: {c.note}" for c in self.checks)])
+
 
 @steady
 def verify(certificate: Certificate | str | os.PathLike[str]) -> Verification:

@@ -25,9 +25,10 @@ from exactdp.apps.cli.mechanism_option import read_mechanisms, read_object
 from exactdp.apps.cli.tables import show_facts
 from exactdp.census.budget_files import read_budget
 from exactdp.census.composition_design import composition_design
-from exactdp.census.releases import ADD_REMOVE, REPLACE, Release
+from exactdp.census.releases import ADD_REMOVE, Release
 from exactdp.census.study import Study
 from exactdp.errors import InvalidInputError
+from exactdp.guarantees.neighbours import neighbours
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian
@@ -52,7 +53,6 @@ MechanismOption = Annotated[
     typer.Option("--mechanism", "-m", metavar=mechanism_option.METAVAR, help=mechanism_option.HELP),
 ]
 _PAIR = re.compile(r"\s*(\d{1,6})\s*,\s*(\d{1,6})\s*")
-_NEIGHBOURS = {REPLACE: "one record is replaced by another", ADD_REMOVE: "one record is added or removed"}
 _KINDS: dict[type[Mechanism], str] = {
     DiscreteGaussian: "discrete Gaussian",
     Gaussian: "continuous Gaussian",
@@ -127,9 +127,9 @@ class Design:
         if self.release is None:
             composition = self.composition
             assert composition is not None
-            neighbours = "as the sensitivities say: each answer may change by that much"
-            return [("noise", _noise(composition.mechanisms)), ("neighbours", neighbours), ("budget", budget)]
-        changed = _NEIGHBOURS[self.release.relation]
+            changed = "as the sensitivities say: each answer may change by that much"
+            return [("noise", _noise(composition.mechanisms)), ("neighbours", changed), ("budget", budget)]
+        changed = neighbours(self.release.relation).briefly
         if self.pair is not None:
             paths = f"a record of path {self.pair[0]} replaced by one of path {self.pair[1]}"
             if not self.pair[1]:

@@ -50,14 +50,7 @@ def _compare(
         shell.print_json({**dataclasses.asdict(found), **said, "accounted_for": source.record()})
         return
     source.show()
-    rows = [
-        ("exact, at least", at_least(found.exact[0], shown), "proved"),
-        ("exact, at most", at_most(found.exact[1], shown), "proved"),
-        ("zCDP, optimal", at_most(found.zcdp_optimal, shown), "proved, not tight"),
-        ("zCDP, simple", at_most(found.zcdp_simple, shown), "proved, not tight"),
-        ("Gaussian shortcut", about(found.gaussian, shown), "an estimate, not a bound"),
-    ]
-    show_table(f"{found.quantity} at {given} = {value}", ["method", "value", "worth"], rows, prose="worth")
+    show_table(f"{found.quantity} at {given} = {value}", ["method", "value", "worth"], found.rows(shown), prose="worth")
     say(found.statement)
 
 
@@ -79,13 +72,13 @@ def _risk(
     shares = [read_share(v, n) for v, n in ((alpha, "alpha"), (prior, "prior"), (delta, "delta"))]
     found = risk_of(source.curve, *shares)
     if as_json:
-        shell.print_json(dataclasses.asdict(found))
+        shell.print_json({f.name: getattr(found, f.name) for f in dataclasses.fields(found) if f.init})
         return
     source.show()
-    rows = []
-    for name, value, meaning in found.rows():
-        side, write = ("at least", at_least) if name == "Bayes risk" else ("at most", at_most)
-        rows.append((name, f"{side} {write(value, shown)}", meaning))
+    rows = [
+        (name, f"{'at least' if name == 'Bayes risk' else 'at most'} {value}", meaning)
+        for name, value, meaning in found.written(shown)
+    ]
     show_table("Risk", ["figure", "proved", "meaning"], rows, prose="meaning")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from exactdp.apps.figures.style import figure_class
@@ -11,6 +12,7 @@ from exactdp.apps.report.content import ALPHA, LEAST_ALPHA, Content
 from exactdp.apps.report.markup import Markup
 from exactdp.apps.report.svg import EXACT, GAUSSIAN, GRID, INK, SIMPLE, SOFT, ZCDP, inline
 from exactdp.numbers import log_rational
+from exactdp.numerals import DOWN, about, at_least, at_most, exact, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,10 +25,10 @@ _LONGEST_LABEL = 26
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 _RING: dict[str, Any] = {"lw": 0, "marker": "o", "mfc": "none"}
 _SERIES: dict[str, dict[str, Any]] = {
-    "exact": {"color": EXACT, "lw": 2.2, "label": "Exact (certified)"},
-    "zcdp": {"color": ZCDP, "lw": 1.6, "ls": (0, (6, 2.5)), "label": "zCDP, optimal"},
-    "simple": {"color": SIMPLE, "lw": 1.6, "ls": (0, (1.2, 1.8)), "label": "zCDP, simple"},
-    "gaussian": {"color": GAUSSIAN, **_RING, "ms": 4.2, "mew": 1.1, "label": "Gaussian formula (no bound)"},
+    "exact": {"color": EXACT, "lw": 2.2, "label": "Exact (certified bound)"},
+    "zcdp": {"color": ZCDP, "lw": 1.6, "ls": (0, (6, 2.5)), "label": "zCDP, optimal (bound)"},
+    "simple": {"color": SIMPLE, "lw": 1.6, "ls": (0, (1.2, 1.8)), "label": "zCDP, simple (bound)"},
+    "gaussian": {"color": GAUSSIAN, **_RING, "ms": 4.2, "mew": 1.1, "label": "Gaussian formula (estimate, no bound)"},
 }
 
 
@@ -50,9 +52,9 @@ def profile_chart(content: Content) -> Markup:
         figure,
         "chart-profile",
         "delta as a function of epsilon",
-        f"Four falling curves on a logarithmic scale. At delta = {float(content.headline.delta):g} the exact curve is at "
-        f"epsilon = {stated:.4f}, zCDP at {content.headline.zcdp_optimal:.4f} by the optimal and at "
-        f"{content.headline.zcdp_simple:.4f} by the simple conversion. The table of guarantees has the numbers.",
+        f"Four falling curves on a logarithmic scale. At delta = {exact(content.headline.delta)} the exact curve is "
+        f"below epsilon = {exact(content.stated)}, zCDP at {at_most(content.headline.zcdp_optimal)} by the optimal and at "
+        f"{at_most(content.headline.zcdp_simple)} by the simple conversion. The table of guarantees has the numbers.",
     )
 
 
@@ -70,15 +72,15 @@ def tradeoff_chart(content: Content) -> Markup:
     axes.set_xticks([10.0**p for p in powers], [_power(p) for p in powers])
     axes.minorticks_off()
     axes.set_yticks((0, 0.25, 0.5, 0.75, 1), ("0", "0.25", "0.5", "0.75", "1"))
-    missed = 1 - content.risk.power[1]
-    _cross(axes, float(ALPHA), missed, (LEAST_ALPHA, 0.0))
+    missed = 1 - Fraction(content.risk.power[1])
+    _cross(axes, float(ALPHA), float(missed), (LEAST_ALPHA, 0.0))
     _finish(figure, axes)
     return inline(
         figure,
         "chart-tradeoff",
         "Trade-off curve of the best test",
-        f"With 5% false alarms the best test misses the record in at least {missed:.4f} of all cases by the exact curve and in "
-        f"{1 - content.zcdp_power:.4f} by zCDP; without any information it would miss 0.95.",
+        f"With 5% false alarms the best test misses at least {at_least(missed, 4)} of all cases by the exact curve and at least "
+        f"{at_least(1 - content.zcdp_power, 4)} by zCDP; without any information it would miss 0.95.",
     )
 
 
@@ -104,7 +106,7 @@ def noise_chart(content: Content) -> Markup | None:
         axes.set_xlim(0, 1.1 * max(errors, default=1.0))
     axes.set_xlabel("Standard error of one count")
     _finish(figure, axes, legend=False)
-    spans = "; ".join(f"{level}: {errors[0]:.3g} to {errors[-1]:.3g}" for level, errors in by_level.items())
+    spans = "; ".join(f"{level}: {about(errors[0], 3)} to {about(errors[-1], 3)}" for level, errors in by_level.items())
     return inline(figure, "chart-noise", "Standard error of one count, by level", f"{spans}.", "chart broad")
 
 
@@ -124,7 +126,9 @@ def savings_chart(content: Content) -> Markup | None:
     axes.set_xlim(min(0.0, *simple, *best), 1.08 * max(*simple, *best, 1.0))
     axes.set_xlabel("Noise variance that could be saved, percent")
     _finish(figure, axes)
-    spans = "; ".join(f"{r.level}: {a:.2f} and {b:.2f}" for r, a, b in zip(rows, simple, best, strict=True))
+    spans = "; ".join(
+        f"{r.level}: {percent(r.saved_simple.saved, DOWN)} and {percent(r.saved_optimal.saved, DOWN)}" for r in rows
+    )
     title = "Noise variance that each level could save, in percent"
     return inline(figure, "chart-savings", title, f"Against zCDP simple and optimal: {spans}.", "chart broad")
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 
 from exactdp.accounting.explanation import Explanation
 from exactdp.apps.report.certificates import Claim, make_claims
-from exactdp.apps.report.numerals import as_decimal
 from exactdp.census.budget_files import budget_toml
 from exactdp.census.margins import noise_of
 from exactdp.census.releases import Release
@@ -16,11 +15,13 @@ from exactdp.census.study import Study
 from exactdp.census.summary import EpsilonRow, Summary
 from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
-from exactdp.guarantees.comparison import Comparison
+from exactdp.guarantees.comparison import Comparison, Grade
 from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_log_delta
+from exactdp.guarantees.neighbours import Neighbours, neighbours, relation_of
 from exactdp.guarantees.risk import Risk, risk_of
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon_simple, zcdp_log_delta
 from exactdp.numbers import Number, log_rational, read_share, shown
+from exactdp.numerals import DOWN, UP, rounded, with_places
 
 ALPHA, PRIOR = Fraction(1, 20), Fraction(1, 2)
 LEAST_ALPHA = 1e-6
@@ -79,7 +80,7 @@ class Content:
     stated: Fraction
     """The epsilon of the headline: the certified upper bound, rounded up to a short decimal."""
     risk: Risk
-    zcdp_power: float
+    zcdp_power: Fraction
     explanation: Explanation
     noise: tuple[LevelNoise, ...]
     claims: tuple[Claim, ...]
@@ -99,9 +100,18 @@ class Content:
         return Comparison("delta", row.delta, exact, row.gaussian, row.zcdp_simple, row.zcdp_optimal)
 
     @property
+    def neighbours(self) -> Neighbours:
+        """Who the neighbours are, in words."""
+        return neighbours(relation_of(self.release))
+
+    def graded(self, grade: Grade) -> list[EpsilonRow]:
+        """The rows at which the Gaussian formula deserves this grade."""
+        return [row for row in self.summary.epsilons if self.comparison(row).grade is grade]
+
+    @property
     def alarms(self) -> list[EpsilonRow]:
-        """The rows at which the Gaussian formula is proved to understate epsilon."""
-        return [row for row in self.summary.epsilons if self.comparison(row).shortcut_understates]
+        """The rows at which the Gaussian formula is proved to understate epsilon, in digits that people quote."""
+        return self.graded(Grade.ALARM)
 
 
 def gather(
@@ -119,7 +129,7 @@ def gather(
         row,
         stated,
         risk_of(study, ALPHA, PRIOR, row.delta),
-        1 - zcdp_beta(release.rho, ALPHA),
+        1 - Fraction(zcdp_beta(release.rho, ALPHA)),
         release.pair(*row.worst_pair).explain(stated),
         tuple(level_noise(release)),
         make_claims(release, row.worst_pair, stated, read_digits(digits)),
@@ -147,9 +157,8 @@ def _headline(summary: Summary, delta: Number | None) -> EpsilonRow:
 
 def _rounded_up(value: float | Decimal) -> Fraction:
     """Up to four decimals, or to six digits where that is finer."""
-    upper = as_decimal(value)
-    place = min(-4, upper.adjusted() - 5) if upper else -4
-    return Fraction(upper.quantize(Decimal(1).scaleb(place), context=Context(prec=60, rounding=ROUND_CEILING)))
+    places = max(4, 5 - rounded(abs(value), 1, DOWN).adjusted()) if value else 4
+    return Fraction(with_places(value, places, UP))
 
 
 def level_noise(release: Release) -> list[LevelNoise]:
@@ -187,7 +196,7 @@ def _curves(study: Study, least: Fraction) -> Curves:
 def _deltas(least: Fraction) -> list[Fraction]:
     """From near 1 down to the least, evenly in the logarithm."""
     steps = Fraction(log_rational(least)) / (_PROFILE_POINTS - 1)
-    return [Fraction(as_decimal(steps * i).exp(Context(prec=20))) for i in range(1, _PROFILE_POINTS)]
+    return [Fraction(Decimal(float(steps * i)).exp(Context(prec=20))) for i in range(1, _PROFILE_POINTS)]
 
 
 def _budget(release: Release) -> str | None:

@@ -13,9 +13,10 @@ import exactdp
 from exactdp.apps.report.certificates import Claim
 from exactdp.apps.report.content import Content
 from exactdp.apps.report.markup import Child, Markup, Section, columns, facts, note, paragraph, table, tag, text
-from exactdp.apps.report.numerals import UP, data, exact, relative_width, significant, whole
+from exactdp.apps.report.numerals import data, exact, relative_width, significant, whole
 from exactdp.apps.report.plain_words import EPSILON, equation, words
 from exactdp.apps.report.sections import pair_text
+from exactdp.numerals import UP
 
 _ENGINE, _ANY = "engine.md", "any-composition.md"
 _THEOREMS = {
@@ -129,7 +130,10 @@ def _claim(content: Content, claim: Claim) -> Markup:
     rows: list[tuple[Child, Child]] = [
         ("Claim", words("{delta} at {stated}", stated=equation(EPSILON, exact(claim.epsilon)))),
         ("At least", tag("code", str(record.lower))),
-        ("At most", tag("code", data(record.upper, str(record.upper), f"certificate-{claim.pair[0]}-{claim.pair[1]}"))),
+        (
+            "At most",
+            tag("code", data(record.upper, str(record.upper), f"certificate-{claim.pair[0]}-{claim.pair[1]}", UP)),
+        ),
         ("SHA-256", tag("code", record.sha256, cls="hash")),
         ("Check with", tag("code", f"exactdp verify {claim.file_name}")),
     ]

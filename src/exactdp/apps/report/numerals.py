@@ -1,51 +1,61 @@
-"""Numbers as they stand in a report: rounded to the safe side, set with care, and exact for programs.
+"""Numbers as they stand in a report: the texts of exactdp.numerals, set as markup.
 
-Every certified number is a `data` element whose value is the number as the library gave it; what is read is rounded up where
-the upper end is the safe one and down where the lower end is.
+Every number is a `data` element with a key. What is read is rounded outward; its value is a decimal for programs that is on the
+safe side too. Estimates, and exact numbers that are cut, have a tilde and a style of their own.
 """
 
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 
+from exactdp import numerals
 from exactdp.apps.report.markup import Child, Markup, tag, text
-from exactdp.numerals import whole_text
-
-UP, DOWN, NEAREST = ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN
-Real = int | float | Decimal | Fraction
+from exactdp.numerals import DOWN, NEAREST, UP, Real
 
 _MINUS = "\u2212"
-_PLAIN = (-5, 7)  # decimal exponents written without a power of ten
-_WORKING = 60
-_LONGEST_FRACTION, _LONGEST_DECIMAL = 7, 12
 _FEWEST_DIGITS = 3
+_VALUE_DIGITS = 18
+_AT_END = {UP: numerals.at_most, DOWN: numerals.at_least, NEAREST: numerals.about}
 
 
-def decimals(value: Real, places: int, rounding: str = NEAREST) -> str:
-    """With so many decimals, rounded in the given direction.
+def as_markup(numeral: str) -> Markup:
+    """A numeral as it is set: a true minus, powers of ten raised, estimates in their style.
 
-    >>> decimals(24.45651, 4, UP), decimals(24.45651, 4, DOWN), decimals(-0.5, 0, DOWN)
-    ('24.4566', '24.4565', '\u22121')
+    >>> as_markup("1.24e-9"), as_markup("1e-10")
+    ('1.24\u202f\u00d7\u202f10<sup>\u22129</sup>', '10<sup>\u221210</sup>')
+    >>> as_markup("~24.57"), as_markup("inf")
+    ('<span class="estimate">~24.57</span>', '\u221e')
     """
-    exact = as_decimal(value)
-    if not exact.is_finite():
-        return _endless(exact)
-    context = Context(prec=max(_WORKING, exact.adjusted() + places + 5), rounding=rounding)
-    return f"{exact.quantize(Decimal(1).scaleb(-places), context=context):f}".replace("-", _MINUS)
+    if numeral.startswith("~"):
+        return tag("span", "~", as_markup(numeral[1:]), cls="estimate")
+    mantissa, _, exponent = numeral.replace("inf", "\u221e").replace("-", _MINUS).partition("e")
+    if not exponent:
+        return text(mantissa)
+    before = None if mantissa == "1" else f"{mantissa}\u202f\u00d7\u202f"
+    return text(before, "10", tag("sup", exponent))
 
 
-def fine(value: Real, places: int, rounding: str = NEAREST) -> Markup:
+def significant(value: Real, digits: int, rounding: str) -> Markup:
+    """With so many significant digits: a bound rounded UP or DOWN, or an estimate to the NEAREST.
+
+    >>> significant(136.98630136986302, 4, DOWN)
+    '136.9'
+    """
+    return as_markup(_AT_END[rounding](value, digits))
+
+
+def fine(value: Real, places: int, rounding: str) -> Markup:
     """With so many decimals, or with four significant digits where those would leave fewer than three.
 
     >>> fine(25.41928, 4, UP), fine(0.00012345, 4, UP)
     ('25.4193', '0.0001235')
     """
-    exact = as_decimal(value)
-    if exact and exact.is_finite() and exact.adjusted() + 1 + places < _FEWEST_DIGITS:
-        return significant(value, _FEWEST_DIGITS + 1, rounding)
-    return text(decimals(value, places, rounding))
+    if value and math.isfinite(value):
+        exponent = numerals.rounded(value, 1, DOWN if value > 0 else UP).adjusted()
+        if exponent + 1 + places < _FEWEST_DIGITS:
+            return significant(value, _FEWEST_DIGITS + 1, rounding)
+    return as_markup(("~" if rounding == NEAREST else "") + numerals.with_places(value, places, rounding))
 
 
 def factor(value: Real) -> Markup:
@@ -57,51 +67,30 @@ def factor(value: Real) -> Markup:
     return significant(value, 7 if value < 2 else 3 if value < 100 else 2, UP)
 
 
-def significant(value: Real, digits: int, rounding: str = NEAREST) -> Markup:
-    """With so many significant digits, as a decimal or with a power of ten.
-
-    >>> significant(1.2345e-9, 3, UP)
-    '1.24\u202f\u00d7\u202f10<sup>\u22129</sup>'
-    >>> significant(136.98630136986302, 4)
-    '137.0'
-    """
-    exact = as_decimal(value)
-    if not exact.is_finite():
-        return text(_endless(exact))
-    if not exact:
-        return text("0")
-    rounded = Context(prec=digits, rounding=rounding).plus(exact)
-    exponent = rounded.adjusted()
-    if _PLAIN[0] < exponent < _PLAIN[1]:
-        return text(f"{rounded.quantize(Decimal(1).scaleb(min(exponent + 1 - digits, 0))):f}".replace("-", _MINUS))
-    mantissa = f"{rounded.scaleb(-exponent).quantize(Decimal(1).scaleb(1 - digits)):f}"
-    return _power(mantissa, exponent)
-
-
 def exact(value: Fraction) -> Markup:
-    """A rational as it was written: 0.05, 10^-10, 1/3; a long one as a decimal to six digits.
+    """An exact number: 0.05, 10^-10, 1/3; a long one cut and marked.
 
     >>> exact(Fraction(1, 3)), exact(Fraction(293764, 114921))
-    ('1/3', '\u2248\u202f2.55623')
+    ('1/3', '<span class="estimate">~2.55623</span>')
     """
-    short = whole_text(value)
-    if "e" in short:
-        mantissa, _, exponent = short.partition("e")
-        return _power(mantissa, int(exponent))
-    if len(short) > (_LONGEST_FRACTION if "/" in short else _LONGEST_DECIMAL):
-        return text("\u2248\u202f", significant(value, 6))
-    return text(short.replace("-", _MINUS))
+    return as_markup(numerals.exact(value))
+
+
+def is_cut(value: Fraction) -> bool:
+    """Whether an exact number is too long to be shown whole."""
+    return numerals.exact(value).startswith("~")
 
 
 def equals(value: Fraction) -> Markup:
-    """The same behind its sign: = 4.9622, or \u2248 2.55623 where the number is rounded."""
-    short = exact(value)
-    return short if short.startswith("\u2248") else text("=\u202f", short)
+    """The same behind its sign: = 4.9622, or = ~2.55623 where the number is cut."""
+    return text("=\u202f", exact(value))
 
 
-def percent(share: Real, places: int, rounding: str = NEAREST) -> str:
-    """A share in percent."""
-    return f"{decimals(as_decimal(share) * 100, places, rounding)}\u202f%"
+def percent(share: Real, places: int, rounding: str) -> Markup:
+    """A share in percent; to the NEAREST it is marked, unless nothing was rounded."""
+    shown = numerals.percent(share, rounding, places).removesuffix("%")
+    cut = rounding == NEAREST and math.isfinite(share) and Fraction(shown) != 100 * Fraction(share)
+    return text(as_markup(f"{'~' * cut}{shown}"), "\u202f%")
 
 
 def whole(count: int) -> str:
@@ -109,31 +98,24 @@ def whole(count: int) -> str:
     return f"{count:,}".replace(",", "\u202f") if count >= 10_000 else str(count)
 
 
-def data(value: Real, shown: Child, key: str | None = None) -> Markup:
-    """What is read, and the exact number for programs."""
-    written = whole_text(value) if isinstance(value, Fraction) else str(value)
-    return tag("data", shown, value=written, data_key=key)
+def data(value: Real, shown: Child, key: str, rounding: str = NEAREST) -> Markup:
+    """What is read, and the number for programs: a decimal that is on the same safe side, or the exact number."""
+    return tag("data", shown, value=_value(value, rounding), data_key=key)
 
 
-def as_decimal(value: Real) -> Decimal:
-    """The number itself; a fraction with sixty digits."""
+def _value(value: Real, rounding: str) -> str:
     if isinstance(value, Fraction):
-        return Context(prec=_WORKING).divide(Decimal(value.numerator), Decimal(value.denominator))
-    return Decimal(value)
+        whole_text = numerals.whole_text(value)
+        cut = "/" in whole_text and rounding != NEAREST
+        return str(numerals.rounded(value, _VALUE_DIGITS, rounding)) if cut else whole_text
+    return str(value) if rounding == NEAREST or isinstance(value, int) else numerals.for_file(value, rounding)
 
 
-def _power(mantissa: str, exponent: int) -> Markup:
-    before = None if mantissa == "1" else f"{mantissa.replace('-', _MINUS)}\u202f\u00d7\u202f"
-    return text(before, "10", tag("sup", str(exponent).replace("-", _MINUS)))
-
-
-def _endless(value: Decimal) -> str:
-    return "\u2212\u221e" if value < 0 else "\u221e"
-
-
-def relative_width(lower: Real, upper: Real) -> float:
-    """(upper - lower) / |upper|; 0 where both are equal."""
-    low, high = as_decimal(lower), as_decimal(upper)
-    if low == high:
+def relative_width(lower: Real, upper: Real) -> Fraction | float:
+    """(upper - lower) / |upper|, exactly; 0 where both are equal."""
+    if lower == upper:
         return 0.0
-    return float((high - low) / abs(high)) if high else math.inf
+    if not (upper and math.isfinite(lower) and math.isfinite(upper)):
+        return math.inf
+    low, high = Fraction(lower), Fraction(upper)
+    return (high - low) / abs(high)

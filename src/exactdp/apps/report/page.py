@@ -7,6 +7,7 @@ from importlib import resources
 import exactdp
 from exactdp.apps.report.content import Content
 from exactdp.apps.report.evidence import certificates, certified
+from exactdp.apps.report.limits import limits
 from exactdp.apps.report.markup import Markup, tag, text
 from exactdp.apps.report.numerals import equals, whole
 from exactdp.apps.report.plain_words import headline_strip, plain_words
@@ -22,6 +23,7 @@ def render(content: Content, charts: bool = True) -> str:
     """The whole document."""
     sections = [
         plain_words(content),
+        limits(content),
         guarantee(content, charts),
         release_facts(content),
         noise(content, charts),

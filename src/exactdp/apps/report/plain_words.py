@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import math
-
 from exactdp.apps.report.content import Content
 from exactdp.apps.report.markup import Child, Markup, Section, columns, note, paragraph, table, tag, text
-from exactdp.apps.report.numerals import DOWN, UP, data, exact, factor, fine, percent, significant
+from exactdp.apps.report.numerals import as_markup, data, exact, factor, fine, percent, significant
 from exactdp.census.savings import Saving
-from exactdp.census.summary import EpsilonRow
+from exactdp.guarantees.comparison import QUOTED_DIGITS, Grade
+from exactdp.numerals import DOWN, UP, Real, whole_text
 
 EPSILON, DELTA = tag("i", "\u03b5"), tag("i", "\u03b4")
 _RISKS = {
     "Advantage": "how far true and false alarms of any test lie apart",
-    "Power": "how often any test with {alpha} false alarms finds the record",
+    "Power": "how often any test with {alpha} false alarms {found}",
     "Bayes risk": "how often an attacker with a prior of {prior} is wrong",
     "Posterior": "what a prior of {prior} becomes after the best test with {alpha} false alarms says yes",
-    "Odds multiplier": "how much likelier an event is with the record than without, but for a probability of {given}",
+    "Odds multiplier": "how much likelier an event is {likelier}, but for a probability of {given}",
 }
 """The figures of the risk, and what they mean."""
 
@@ -36,38 +35,51 @@ def equation(symbol: Markup, value: Child) -> Markup:
     return text(symbol, "\u202f=\u202f", value)
 
 
-def saved(saving: Saving, key: str | None = None) -> Markup:
+def saved(saving: Saving, key: str) -> Markup:
     """The share of the noise variance that could be saved."""
-    return data(saving.saved, percent(saving.saved, 2, DOWN), key)
+    return data(saving.saved, percent(saving.saved, 2, DOWN), key, DOWN)
+
+
+def bound(value: Real, shown: Child, key: str) -> Markup:
+    """An upper bound that is shown."""
+    return data(value, shown, key, UP)
 
 
 def headline_strip(content: Content) -> Markup:
     """Four numbers, each with what it would have been without the exact accounting."""
     row, risk = content.headline, content.risk
+    given = equation(DELTA, exact(row.delta))
     cards = [
         _card(
-            words("Exact {epsilon} at {given}", given=equation(DELTA, exact(row.delta))),
-            data(row.epsilon[1], exact(content.stated), "headline-epsilon"),
+            words("Exact {epsilon} at {given}, at most", given=given),
+            data(row.epsilon[1], _stated(content), "headline-epsilon", UP),
             words(
                 "zCDP states {optimal} (optimal) or {simple} (simple)",
-                optimal=data(row.zcdp_optimal, fine(row.zcdp_optimal, 4, UP), "headline-zcdp-optimal"),
-                simple=data(row.zcdp_simple, fine(row.zcdp_simple, 4, UP), "headline-zcdp-simple"),
+                optimal=bound(row.zcdp_optimal, fine(row.zcdp_optimal, 4, UP), "headline-zcdp-optimal"),
+                simple=bound(row.zcdp_simple, fine(row.zcdp_simple, 4, UP), "headline-zcdp-simple"),
             ),
         ),
         _card(
             "Power of the best test at 5\u202f% false alarms",
-            data(risk.power[1], percent(risk.power[1], 1, UP), "headline-power"),
-            text("zCDP would allow ", data(content.zcdp_power, percent(content.zcdp_power, 1, UP))),
+            bound(risk.power[1], percent(risk.power[1], 1, UP), "headline-power"),
+            text("zCDP would allow ", _zcdp_power(content)),
         ),
         _card(
             "Least error of an attacker who starts from even odds",
-            data(risk.bayes_risk[0], percent(risk.bayes_risk[0], 1, DOWN), "headline-bayes-risk"),
+            data(risk.bayes_risk[0], percent(risk.bayes_risk[0], 1, DOWN), "headline-bayes-risk", DOWN),
             "guessing would err in 50\u202f% of cases",
         ),
         _card(
-            "Noise variance that could be saved",
+            words(
+                "Noise variance that could be saved, if zCDP\u2019s simple conversion at {given} is the promise",
+                given=given,
+            ),
             saved(row.saved_simple, "headline-saved-simple"),
-            text("against zCDP, simple; ", saved(row.saved_optimal, "headline-saved-optimal"), " against optimal"),
+            text(
+                "all variances scaled by one factor; ",
+                saved(row.saved_optimal, "headline-saved-optimal"),
+                " if the optimal conversion is",
+            ),
         ),
     ]
     return tag("div", cards, cls="strip", role="group", aria_label="The numbers that matter")
@@ -75,19 +87,22 @@ def headline_strip(content: Content) -> Markup:
 
 def plain_words(content: Content) -> Section:
     """What the guarantee says, in sentences."""
-    row, risk = content.headline, content.risk
+    row, risk, neighbours = content.headline, content.risk, content.neighbours
     body = [
         _promise(content),
         paragraph(
             tag("strong", "What an attacker can do."),
             words(
-                " Think of someone who knows everything except which of two records was used, and who runs the best "
-                "test there is. If a false alarm is accepted in 5\u202f% of cases, the test finds the record in at "
-                "most {power} of cases; a release that reveals nothing would leave 5\u202f%, one without protection "
-                "100\u202f%. Someone for whom both records were equally likely beforehand still decides wrongly in at "
-                "least {error} of cases.",
-                power=tag("b", percent(risk.power[1], 1, UP)),
-                error=tag("b", percent(risk.bayes_risk[0], 1, DOWN)),
+                " Think of someone who knows everything except {truth}, and who runs the best test there is. If a false "
+                "alarm is accepted in 5\u202f% of cases, the test {found} in at most {power} of cases; a release that "
+                "reveals nothing would leave 5\u202f%, one without protection 100\u202f%. Someone for whom both were equally "
+                "likely beforehand still decides wrongly in at least {error} of cases.",
+                truth=neighbours.truth,
+                found=neighbours.found,
+                power=tag("b", bound(risk.power[1], percent(risk.power[1], 1, UP), "words-power")),
+                error=tag(
+                    "b", data(risk.bayes_risk[0], percent(risk.bayes_risk[0], 1, DOWN), "words-bayes-risk", DOWN)
+                ),
             ),
         ),
         paragraph(
@@ -95,12 +110,12 @@ def plain_words(content: Content) -> Section:
             words(
                 " From the same budget, zCDP states {stated} by the optimal conversion and {simple} by the simple "
                 "one. Both hold, and both claim a greater loss than there is. If the statement by the simple "
-                "conversion is what was promised, every noise variance could be {saved} smaller and the promise would "
-                "still hold; against the optimal conversion it is {saved_optimal}.",
-                stated=equation(EPSILON, fine(row.zcdp_optimal, 4, UP)),
-                simple=fine(row.zcdp_simple, 4, UP),
-                saved=tag("b", percent(row.saved_simple.saved, 2, DOWN)),
-                saved_optimal=percent(row.saved_optimal.saved, 2, DOWN),
+                "conversion is what was promised, every noise variance could be {saved} smaller, all by one factor, and "
+                "the promise would still hold; if it is the one by the optimal conversion, {saved_optimal}.",
+                stated=equation(EPSILON, bound(row.zcdp_optimal, fine(row.zcdp_optimal, 4, UP), "words-zcdp-optimal")),
+                simple=bound(row.zcdp_simple, fine(row.zcdp_simple, 4, UP), "words-zcdp-simple"),
+                saved=tag("b", saved(row.saved_simple, "words-saved-simple")),
+                saved_optimal=saved(row.saved_optimal, "words-saved-optimal"),
             ),
         ),
         gaussian_note(content),
@@ -123,39 +138,56 @@ def _promise(content: Content) -> Markup:
     told = words(
         promise,
         power=tag("i", "e", tag("sup", "\u03b5")),
-        stated=equation(EPSILON, tag("b", exact(content.stated))),
-        factor=factor(content.risk.odds[1]),
+        stated=equation(EPSILON, tag("b", bound(content.headline.epsilon[1], _stated(content), "words-epsilon"))),
+        factor=bound(content.risk.odds[1], factor(content.risk.odds[1]), "words-odds"),
         given=equation(DELTA, exact(content.headline.delta)),
     )
-    return paragraph(tag("strong", "What is promised."), " Replace one record by any other. ", told)
+    return paragraph(tag("strong", "What is promised."), f" {content.neighbours.change} ", told)
+
+
+def _stated(content: Content) -> Markup:
+    """The epsilon of the headline, all of it: that is what the certificates are about."""
+    return as_markup(whole_text(content.stated))
+
+
+def _zcdp_power(content: Content) -> Markup:
+    return data(content.zcdp_power, percent(content.zcdp_power, 1, UP), "headline-zcdp-power", UP)
 
 
 def gaussian_note(content: Content) -> Markup:
-    """Whether the Gaussian formula errs on the unsafe side anywhere in the table."""
-    alarms = content.alarms
-    if not alarms:
-        calm = words(
-            "The formula for continuous noise of the same budget is not below the exact value at any {delta} of this "
-            "report. It is still an estimate without a proof: quote the exact value."
+    """Whether the Gaussian formula errs on the unsafe side anywhere in the table: an alarm, a remark, or neither."""
+    told = {
+        Grade.ALARM: "Alarm: the Gaussian formula understates the loss",
+        Grade.REMARK: "Remark: the Gaussian formula is lower, by less than any digit people quote",
+    }
+    for grade, title in told.items():
+        rows = content.graded(grade)
+        if not rows:
+            continue
+        worst = max(rows, key=lambda row: content.comparison(row).off)
+        off = content.comparison(worst).off
+        sentence = words(
+            "At {count} of {all} values of {delta} the formula for continuous noise of the same budget is proved to be "
+            "below the exact {epsilon}, at {worst} by at least {share} of it. {graded} The formula is an estimate, not a "
+            "bound: do not quote it as a guarantee.",
+            count=len(rows),
+            all=len(content.summary.epsilons),
+            share=data(off, significant(off, 2, DOWN), f"gaussian-{grade.value}", DOWN),
+            worst=equation(DELTA, exact(worst.delta)),
+            graded=_GRADED[grade],
         )
-        return note("calm", "The Gaussian formula", paragraph(calm))
-    worst = max(alarms, key=_shortfall)
-    alarm = words(
-        "At {count} of {all} values of {delta} the formula for continuous noise of the same budget is proved to be "
-        "below the exact {epsilon}, by up to a share of {share} of it (at {worst}). It is an estimate, not a bound: "
-        "do not quote it as a guarantee.",
-        count=len(alarms),
-        all=len(content.summary.epsilons),
-        share=significant(_shortfall(worst), 2, UP),
-        worst=equation(DELTA, exact(worst.delta)),
+        return note("alarm" if grade is Grade.ALARM else "calm", title, paragraph(sentence))
+    calm = words(
+        "The formula for continuous noise of the same budget is not below the exact value at any {delta} of this "
+        "report. It is still an estimate without a proof: quote the exact value."
     )
-    return note("alarm", "Alarm: the Gaussian formula understates the loss", paragraph(alarm))
+    return note("calm", "The Gaussian formula", paragraph(calm))
 
 
-def _shortfall(row: EpsilonRow) -> float:
-    """How far the Gaussian formula is below the certified lower bound, relative to it."""
-    lower = float(row.epsilon[0])
-    return (lower - row.gaussian) / abs(lower) if lower else math.inf
+_GRADED = {
+    Grade.ALARM: f"That is seen in the {QUOTED_DIGITS} digits that people quote.",
+    Grade.REMARK: f"That is less than half a unit of the {QUOTED_DIGITS}th digit, and changes no number that people quote.",
+}
 
 
 def _risk_table(content: Content) -> Markup:
@@ -166,9 +198,10 @@ def _risk_table(content: Content) -> Markup:
     for (name, meaning), value in zip(_RISKS.items(), values, strict=True):
         side, rounding = ("at least", DOWN) if name == "Bayes risk" else ("at most", UP)
         shown = factor(value) if name == "Odds multiplier" else significant(value, 4, rounding)
-        figure = text(tag("span", side, cls="aside"), data(value, shown, f"risk-{name}"))
+        figure = text(tag("span", side, cls="aside"), data(value, shown, f"risk-{name}", rounding))
         given = {"alpha": percent(risk.alpha, 0, UP), "prior": exact(risk.prior), "given": exact(risk.delta)}
-        rows.append([name, figure, words(meaning, **given)])
+        neighbours = content.neighbours
+        rows.append([name, figure, words(meaning, found=neighbours.found, likelier=neighbours.likelier, **given)])
     heads = columns("lrl", "Figure", "Value", "Meaning")
     return table("The same guarantee as risk, over all pairs", heads, rows, "risks")
 

@@ -8,11 +8,15 @@ from fractions import Fraction
 from exactdp.apps.report.charts import noise_chart, profile_chart, savings_chart, tradeoff_chart
 from exactdp.apps.report.content import Content, QueryNoise
 from exactdp.apps.report.markup import Child, Markup, Section, columns, facts, figure, paragraph, table, tag, text
-from exactdp.apps.report.numerals import DOWN, UP, data, decimals, equals, exact, fine, percent, significant, whole
-from exactdp.apps.report.plain_words import DELTA, equation, saved, words
+from exactdp.apps.report.numerals import data, equals, exact, fine, is_cut, percent, significant, whole
+from exactdp.apps.report.plain_words import DELTA, bound, equation, saved, words
 from exactdp.census.summary import EpsilonRow
+from exactdp.guarantees.comparison import Grade
+from exactdp.guarantees.neighbours import REPLACE, relation_of
 from exactdp.numbers import exact_text, shown
+from exactdp.numerals import DOWN, NEAREST, UP
 
+_MOVES = "A record that is replaced by one on another directed path is protected by both. "
 MOST_PATHS = 200
 """Directed paths that are listed; the budget file has them all."""
 
@@ -22,7 +26,8 @@ def guarantee(content: Content, charts: bool) -> Section:
     numbers = DELTA, words("Exact {epsilon}, at most"), "zCDP, optimal", "zCDP, simple", "Gaussian formula"
     heads = columns("rrrrrll", *numbers, "The formula is", "Worst pair")
     caption = words(
-        "{epsilon} over all pairs of directed paths. Exact and zCDP are rounded up; the formula is not a bound."
+        "{epsilon} over all pairs of directed paths. Exact and zCDP are bounds, rounded up; the formula, marked with a tilde, "
+        "is an estimate and no bound."
     )
     rows = [_epsilon_row(content, row) for row in content.summary.epsilons]
     body: list[Child] = [table(caption, heads, rows, "wide")]
@@ -47,18 +52,20 @@ def guarantee(content: Content, charts: bool) -> Section:
 
 
 def _epsilon_row(content: Content, row: EpsilonRow) -> list[Child]:
-    comparison = content.comparison(row)
+    comparison, at = content.comparison(row), exact_text(row.delta)
     verdict = text("equal to 10", tag("sup", "\u22129"))
-    if comparison.shortcut_understates:
+    if comparison.grade is Grade.ALARM:
         verdict = tag("strong", "\u25bc too low", cls="unsafe")
+    elif comparison.grade is Grade.REMARK:
+        verdict = text("\u25bc lower, below quoted digits")
     elif comparison.shortcut_overstates:
         verdict = text("\u25b2 too high")
     return [
         exact(row.delta),
-        data(row.epsilon[1], fine(row.epsilon[1], 8, UP), f"epsilon-{exact_text(row.delta)}"),
-        data(row.zcdp_optimal, fine(row.zcdp_optimal, 4, UP)),
-        data(row.zcdp_simple, fine(row.zcdp_simple, 4, UP)),
-        data(row.gaussian, fine(row.gaussian, 8)),
+        data(row.epsilon[1], fine(row.epsilon[1], 8, UP), f"epsilon-{at}", UP),
+        bound(row.zcdp_optimal, fine(row.zcdp_optimal, 4, UP), f"zcdp-optimal-{at}"),
+        bound(row.zcdp_simple, fine(row.zcdp_simple, 4, UP), f"zcdp-simple-{at}"),
+        data(row.gaussian, fine(row.gaussian, 8, NEAREST), f"gaussian-{at}"),
         verdict,
         pair_text(row.worst_pair) if row.tied == 1 else text(f"{row.tied} tied, such as ", pair_text(row.worst_pair)),
     ]
@@ -83,9 +90,9 @@ def _worst_pair(content: Content) -> Markup:
         (f"Path {number}", _bypassed(release.allocations[number].bypassed)) for number in dict.fromkeys(row.worst_pair)
     ]
     all_pairs = words(
-        "A record that moves from one directed path to another is protected by both. The release promises what the "
-        "worst of all {count} pairs promises. At {given} the pair {pair} {told}. It has {mechanisms}. Which pair is "
-        "worst depends on {delta}, as the table shows.",
+        "{moves}The release promises what the worst of all {count} pairs promises. At {given} the pair {pair} {told}. It has "
+        "{mechanisms}. Which pair is worst depends on {delta}, as the table shows.",
+        moves=_MOVES if relation_of(release) == REPLACE else "",
         count=whole(len(release.pairs)),
         given=equation(DELTA, exact(row.delta)),
         pair=pair_text(row.worst_pair),
@@ -108,18 +115,20 @@ def _bypassed(levels: tuple[str, ...]) -> str:
 def _power_table(content: Content) -> Markup | None:
     if not content.summary.powers:
         return None
-    power = "Power, at most", "Power that zCDP would allow"
+    power = "Power, at most", "zCDP would allow, at most"
     heads = columns("rrrr", "False alarms (\u03b1)", "Missed (\u03b2), at least", *power)
-    rows = [
-        [
-            exact(row.alpha),
-            data(row.beta[0], fine(row.beta[0], 8, DOWN), f"beta-{exact_text(row.alpha)}"),
-            decimals(1 - Fraction(row.beta[0]), 6, UP),
-            decimals(1 - Fraction(row.zcdp_beta), 6, UP),
-        ]
-        for row in content.summary.powers
-    ]
-    return table("The best test of which of two records was there, over all pairs", heads, rows, "slim")
+    rows: list[list[Child]] = []
+    for row in content.summary.powers:
+        own, implied, at = 1 - Fraction(row.beta[0]), 1 - Fraction(row.zcdp_beta), exact_text(row.alpha)
+        rows.append(
+            [
+                exact(row.alpha),
+                data(row.beta[0], fine(row.beta[0], 8, DOWN), f"beta-{at}", DOWN),
+                data(own, fine(own, 6, UP), f"power-{at}", UP),
+                data(implied, fine(implied, 6, UP), f"zcdp-power-{at}", UP),
+            ]
+        )
+    return table(f"The best test of {content.neighbours.truth}, over all pairs", heads, rows, "slim")
 
 
 def release_facts(content: Content) -> Section:
@@ -135,28 +144,32 @@ def release_facts(content: Content) -> Section:
         ("Total budget", _total(release.rho)),
         ("Directed paths", text(hence, " pairs" if pairs > 1 else " pair")),
         ("Noise", text("discrete Gaussian, \u03c3\u00b2\u202f=\u202f1/\u03c1 for a query of budget \u03c1")),
-        ("Neighbours", "one record replaced by any other, possibly on another directed path"),
+        ("Neighbours", content.neighbours.briefly + (", possibly on another directed path" if paths > 1 else "")),
         ("Fingerprint", tag("code", release.fingerprint, cls="hash")),
     ]
     heads = columns("lrrr", "Level", "Queries", "Budget \u03c1", "Share of the budget")
     levels = [
-        [level.level, whole(len(level.queries)), data(level.rho, exact(level.rho)), _share(level.rho / release.rho)]
-        for level in content.noise
+        [
+            level.level,
+            whole(len(level.queries)),
+            data(level.rho, exact(level.rho), f"level-{i}-rho"),
+            _share(level.rho / release.rho, f"level-{i}-share"),
+        ]
+        for i, level in enumerate(content.noise)
     ]
     body = [facts(rows), table("The budget by level of the full path", heads, levels, "slim"), _paths(content)]
     return Section("release", "What was released", text(body))
 
 
-def _share(share: Fraction) -> Markup:
+def _share(share: Fraction, key: str) -> Markup:
     """A number, and a bar for the eye."""
     width = f"width:{max(0.0, min(1.0, float(share))) * 100:.2f}%"
     bar = tag("span", tag("span", style=width), cls="bar", aria_hidden="true")
-    return text(bar, tag("span", percent(share, 2), cls="share"))
+    return text(bar, tag("span", data(share, percent(share, 2, NEAREST), key), cls="share"))
 
 
 def _total(rho: Fraction) -> Markup:
-    rounded = equals(rho).startswith("\u2248")
-    more = tag("span", f", exactly {shown(rho)}", cls="quiet") if rounded else None
+    more = tag("span", f", exactly {shown(rho)}", cls="quiet") if is_cut(rho) else None
     return text("\u03c1\u202f", data(rho, equals(rho), "rho"), more)
 
 
@@ -185,15 +198,18 @@ def noise(content: Content, charts: bool) -> Section:
     """sigma2, standard error and margin of every query, by level."""
     heads = columns("lrrrr", "Query", "Budget \u03c1", "\u03c3\u00b2", "Standard error", "95\u202f% margin")
     groups = {
-        text(level.level, tag("span", "\u03c1\u202f", equals(level.rho), cls="aside")): map(_noise_row, level.queries)
-        for level in content.noise
+        text(level.level, tag("span", "\u03c1\u202f", equals(level.rho), cls="aside")): [
+            _noise_row(query, f"noise-{i}-{j}") for j, query in enumerate(level.queries)
+        ]
+        for i, level in enumerate(content.noise)
     }
     chart = noise_chart(content) if charts else None
     body = [
         paragraph(
             "The noise that each query of the full path adds to one count, before any post-processing. The standard error "
             "is that of the discrete Gaussian; the margin is the least whole number that the noise exceeds in size in at most "
-            "5\u202f% of cases. Where a path bypasses levels, the level above has more budget and less noise than shown here."
+            "5\u202f% of cases. Numbers with a tilde are rounded to the nearest. Where a path bypasses levels, the level above "
+            "has more budget and less noise than shown here."
         ),
         figure(chart, "Standard error of one count by level; each ring is one query or several with equal noise."),
         table("Budget and noise of every query", heads, groups, "dense"),
@@ -201,33 +217,45 @@ def noise(content: Content, charts: bool) -> Section:
     return Section("noise", "Noise and accuracy, by level", text(body))
 
 
-def _noise_row(noise: QueryNoise) -> list[Child]:
+def _noise_row(noise: QueryNoise, key: str) -> list[Child]:
     """One query; its name may be broken after an underscore."""
     first, *rest = noise.query.split("_")
     return [
         text(first, [("_", tag("wbr"), part) for part in rest]),
-        data(noise.rho, exact(noise.rho)),
-        data(noise.sigma2, significant(noise.sigma2, 5)),
-        data(noise.standard_error, significant(noise.standard_error, 4)),
-        text("\u00b1\u202f", data(noise.margin, whole(noise.margin))),
+        data(noise.rho, exact(noise.rho), f"{key}-rho"),
+        data(noise.sigma2, exact(noise.sigma2), f"{key}-sigma2"),
+        data(noise.standard_error, significant(noise.standard_error, 4, NEAREST), f"{key}-error"),
+        text("\u00b1\u202f", data(noise.margin, whole(noise.margin), f"{key}-margin")),
     ]
 
 
 def savings(content: Content, charts: bool) -> Section:
     """What could be saved: overall at every delta, and by level at one."""
     overall = [
-        [exact(row.delta), saved(row.saved_simple), saved(row.saved_optimal)] for row in content.summary.epsilons
+        [
+            exact(row.delta),
+            saved(row.saved_simple, f"saved-simple-{exact_text(row.delta)}"),
+            saved(row.saved_optimal, f"saved-optimal-{exact_text(row.delta)}"),
+        ]
+        for row in content.summary.epsilons
     ]
     levels = [
-        [row.level, exact(row.rho), saved(row.saved_simple), saved(row.saved_optimal)] for row in content.summary.levels
+        [
+            row.level,
+            exact(row.rho),
+            saved(row.saved_simple, f"level-{i}-saved-simple"),
+            saved(row.saved_optimal, f"level-{i}-saved-optimal"),
+        ]
+        for i, row in enumerate(content.summary.levels)
     ]
     against = columns("rr", "against zCDP, simple", "against zCDP, optimal")
     chart = savings_chart(content) if charts else None
     body = [
         paragraph(
-            "The share of every noise variance that could be left out while the release still satisfies what zCDP states "
-            "for the full noise. It is certified over all pairs on a grid of 0.01\u202f%, and one step more is proved to be "
-            "too much, or is outside the range of allowed noise."
+            "The share of every noise variance that could be left out, all variances scaled by one factor, while the release "
+            "still satisfies what zCDP states for the full noise: if that statement, by the conversion named, is the promise. It "
+            "is certified over all pairs on a grid of 0.01\u202f%, and one step more is proved to be too much, or is outside the "
+            "range of allowed noise."
         ),
         table("The whole release", [*columns("r", DELTA), *against], overall, "slim"),
         paragraph(
@@ -252,9 +280,9 @@ def proxy(content: Content) -> Section:
     rows = [
         [
             exact(row.delta),
-            data(row.proxy[1], fine(row.proxy[1], 10, UP)),
-            data(row.epsilon[1], fine(row.epsilon[1], 10, UP)),
-            significant(_understated(row), 2, UP),
+            data(row.proxy[1], fine(row.proxy[1], 10, UP), f"proxy-{exact_text(row.delta)}", UP),
+            data(row.epsilon[1], fine(row.epsilon[1], 10, UP), f"overall-{exact_text(row.delta)}", UP),
+            data(_understated(row), significant(_understated(row), 2, UP), f"understated-{exact_text(row.delta)}", UP),
         ]
         for row in content.summary.epsilons
     ]
@@ -264,7 +292,7 @@ def proxy(content: Content) -> Section:
         "while a design is tuned. Here it understates the overall {epsilon} by a share of at most {worst}. "
         "The final statement should still come from all pairs, as above.",
         pair=pair,
-        worst=tag("b", data(worst, significant(worst, 2, UP), "proxy-worst")),
+        worst=tag("b", data(worst, significant(worst, 2, UP), "proxy-worst", UP)),
     )
     if len(content.release.pairs) == 1:
         lead = words(
@@ -274,7 +302,7 @@ def proxy(content: Content) -> Section:
     return Section("proxy", "One pair as a proxy", text(paragraph(lead), table(caption, heads, rows, "slim")))
 
 
-def _understated(row: EpsilonRow) -> float:
+def _understated(row: EpsilonRow) -> Fraction | float:
     """How much larger the overall epsilon can be than the proxy's, relative to it."""
-    own = float(row.proxy[0])
-    return abs((float(row.epsilon[1]) - own) / own) if own else math.inf
+    own = row.proxy[0]
+    return abs((Fraction(row.epsilon[1]) - Fraction(own)) / Fraction(own)) if own else math.inf

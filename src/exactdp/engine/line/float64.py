@@ -18,6 +18,7 @@ from exactdp.engine.line.protocol import Used
 from exactdp.engine.payoff import Payoff
 from exactdp.engine.sieve.fixed_point import Turn
 from exactdp.errors import AccuracyError
+from exactdp.numerals import about, at_most
 
 _SECOND_DOUBLE = 1e-18  # more than the rounding of the second of two doubles that add up to a logarithm below 1e13
 _NODES_AT_ONCE = 1 << 14
@@ -111,12 +112,12 @@ class LineContour:
         plan, sums = self.plan, self.sums([y])
         value = max(float(sums.value[0]), 5e-324)
         rows = (
-            ("period T", f"{float(plan.view.period):.6g}"),
+            ("period T", about(plan.view.period)),
             ("nodes kept", f"{len(plan.kept):,} of {plan.last:,} (one of each conjugate pair)"),
-            ("aliasing", f"{float(sums.aliased[0]) / value:.1e}"),
-            ("dropped nodes", f"{float(sums.dropped[0]) / value:.1e}"),
-            ("rounding", f"{float(sums.rounding[0]) / value:.1e}"),
-            ("smoothing", f"{float(sums.smoothed[0]) / value:.1e} (R = {float(plan.smoothing):.2g})"),
+            ("aliasing", at_most(float(sums.aliased[0]) / value, 2)),
+            ("dropped nodes", at_most(float(sums.dropped[0]) / value, 2)),
+            ("rounding", at_most(float(sums.rounding[0]) / value, 2)),
+            ("smoothing", f"{at_most(float(sums.smoothed[0]) / value, 2)} (R = {about(plan.smoothing, 2)})"),
         )
         name = "smoothed Fourier sum" if plan.smoothing else "Fourier sum on the line"
         return Used(name, plan.payoff, len(plan.kept), rows)

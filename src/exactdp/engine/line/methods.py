@@ -37,6 +37,7 @@ from exactdp.engine.line.tilts import Ladder, LineRung
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.engine.payoff import Payoff
 from exactdp.errors import AccuracyError, LatticeTooFineError
+from exactdp.numerals import about
 from exactdp.widths import WIDE
 
 ENUMERATED_UP_TO = math.log(4e11)
@@ -216,7 +217,7 @@ class LineMethods:
             return Used("the loss is one number", Payoff.DELTA, 1, ())
         rung = self._ladder.rung_of(float(y.mid()))
         found = self.method(rung).used(y)
-        return replace(found, rows=(("tilt", f"{float(rung.tilt):.8g}"), *found.rows))
+        return replace(found, rows=(("tilt", about(rung.tilt)), *found.rows))
 
 
 def _sane(bracket: Bracket) -> Bracket:

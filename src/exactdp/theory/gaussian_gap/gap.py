@@ -19,7 +19,6 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -38,6 +37,7 @@ from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.numbers import LARGEST_EPSILON, Number, rational, shown, whole
+from exactdp.numerals import at_most
 from exactdp.theory.gaussian_gap.central_zone import Grid, NoiseGroup, Terms, Zone
 from exactdp.theory.gaussian_gap.far_peaks import FarPeaks, far_peaks
 
@@ -88,8 +88,7 @@ class Gap:
         told = "" if self.side == "unknown" else f", which {self.side} it"
         if not self.size < 1:
             return "No digit of the Gaussian formula's delta is proved."
-        size = f"{Context(prec=2, rounding=ROUND_CEILING).create_decimal(self.size):g}"  # rounded up, like every bound
-        return f"delta is proved to be within {size} (relative) of the Gaussian formula's{told}."
+        return f"delta is proved to be within {at_most(self.size, 2)} (relative) of the Gaussian formula's{told}."
 
     def good_to(self, digits: int) -> bool:
         """Whether the Gaussian formula is proved to be within 10^-digits of delta, relative to itself."""
