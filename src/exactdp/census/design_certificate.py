@@ -170,7 +170,7 @@ class DesignCertificate:
             raise InvalidInputError(f"Design certificates of version {VERSION} can be read. Found {record['version']}.")
         try:
             result = _read(record)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise InvalidInputError(
                 f"The certificate lacks a field or has one of the wrong type: {shown(error)}."
             ) from None
@@ -221,7 +221,7 @@ def _context(digits: int) -> Context:
 
 def has_digits(answer: Decimal, digits: int) -> bool:
     """Whether a number can be written with so many significant digits; 0, which has no number before it, cannot."""
-    return bool(answer) and _context(digits).plus(answer) == answer
+    return answer.is_finite() and bool(answer) and _context(digits).plus(answer) == answer
 
 
 def checked_question(given: str, value: Fraction) -> Fraction:

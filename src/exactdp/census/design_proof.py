@@ -90,7 +90,7 @@ def certify_design(
             f"A certificate of a design answers one question: give delta or epsilon. Found {found}."
         )
     (given, number), design = asked.popitem(), checked_design(release)
-    search = _Search(design, given, checked_question(given, rational(number, given)), told)
+    search = _LeastAnswer(design, given, checked_question(given, rational(number, given)), told)
     result = search.certificate(USUAL_DIGITS if digits is None else whole(digits, "digits", *DIGITS), digits is None)
     if path is not None:
         result.save(path)
@@ -149,7 +149,7 @@ def side_in_balls(
 
 
 @dataclass
-class _Search:
+class _LeastAnswer:
     """The search for an answer, and what proved it."""
 
     release: Release
