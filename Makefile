@@ -56,7 +56,7 @@ figures: setup
 	$(BIN)/python docs/concepts_figure.py
 
 schemas: setup
-	for name in certificate design object; do $(BIN)/exactdp schema $$name -o docs/schemas/$$name-1.json; done
+	for name in certificate design-certificate design object; do $(BIN)/exactdp schema $$name -o docs/schemas/$$name-1.json; done
 
 screenshots: setup
 	$(BIN)/python docs/screenshots.py

@@ -5,14 +5,15 @@ from exactdp import guarantees as guarantees
 from exactdp import reference as reference
 from exactdp import theory as theory
 from exactdp.accounting.certificates.certificate import Certificate as Certificate
-from exactdp.accounting.certificates.certificate import certify as certify
 from exactdp.accounting.certificates.verify import Verification as Verification
-from exactdp.accounting.certificates.verify import verify as verify
 from exactdp.accounting.composition import Composition as Composition
 from exactdp.accounting.cross_check import CrossCheck as CrossCheck
 from exactdp.accounting.explanation import Explanation as Explanation
 from exactdp.accounting.tradeoff_curve import TradeOffCurve as TradeOffCurve
 from exactdp.brackets import Bounds as Bounds
+from exactdp.census.certification import certify as certify
+from exactdp.census.certification import verify as verify
+from exactdp.census.design_certificate import DesignCertificate as DesignCertificate
 from exactdp.errors import AccuracyError as AccuracyError
 from exactdp.errors import AccuracyWarning as AccuracyWarning
 from exactdp.errors import ExactDPError as ExactDPError

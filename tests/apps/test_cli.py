@@ -34,6 +34,24 @@ def test_certify_and_verify(certificate: Path) -> None:
     assert result.stderr == ""
 
 
+def test_certify_and_verify_a_whole_design(tmp_path: Path) -> None:
+    path = tmp_path / "design.json"
+    result = run("certify", "dhc-units-us", "--delta", "1e-10", "-o", str(path))
+    assert result.exit_code == 0
+    assert "at epsilon = 32.07198497 its only pair has delta at most 1e-10" in result.stdout
+    assert "pair 1,1 proves that epsilon = 32.07198496 is too small" in result.stdout
+    found = run("verify", str(path))
+    assert (found.exit_code, found.stdout[:25]) == (0, "Holds: dhc-units-us: at e")
+    path.write_text(path.read_text().replace("32.07198497", "32.07198498").replace("32.07198496", "32.07198497"))
+    found = run("verify", str(path), "--jobs", "1")
+    assert found.exit_code == 1
+    assert "altered" in found.stdout
+    printed = run("certify", "dhc-units-us", "--epsilon", "20", "--digits", "4").stdout
+    assert json.loads(printed)["claim"]["delta"] == "0.0004537"
+    of_a_pair = run("certify", "dhc-units-us", "--pair", "1,1", "--alpha", "0.05").stdout
+    assert Certificate.from_json(of_a_pair).digits == 30
+
+
 def test_verify_for_other_programs(certificate: Path) -> None:
     result = run("verify", "--json", str(certificate))
     assert result.exit_code == 0
@@ -96,12 +114,16 @@ def test_version_and_help() -> None:
         ([*TEN, "--epsilon", "3", "--digits", "1001"], "1001"),
         ([*TEN, "--epsilon", "3", "-o", "missing/c.json"], "missing/c.json"),
         ([*TEN, "--epsilon", "3", "--release", "dhc-persons-us"], "dhc-persons-us"),
+        (["certify", "dhc-units-us", "--alpha", "0.05"], "--pair"),
+        (["certify", "dhc-units-us", "--epsilon", "3", "--delta", "0.1"], "one question"),
+        (["certify", "dhc-units-us", "-m", "1", "--epsilon", "3"], "dhc-units-us and 1"),
+        (["certify", "dhc-units-us", "--delta", "1e-9", "--digits", "51"], "51"),
+        (["certify", "nothing", "--delta", "1e-9"], "nothing"),
         (["certify", "-m", "x", "--epsilon", "3"], "x"),
         (["certify", "-m", "1:2:3", "--epsilon", "3"], "1:2:3"),
         (["certify", "-m", "1*0", "--epsilon", "3"], "0"),
         (["certify", "-m", "-1", "--epsilon", "3"], "-1"),
         (["certify", "-m", "1\n\x1b[31m", "--epsilon", "3"], "sigma2"),
-        (["certify", "--release", "dhc-persons-us", "--epsilon", "3"], "--pair 13,13"),
         (["certify", "--release", "dhc-persons-us", "--pair", "13", "--epsilon", "3"], "13"),
         (["certify", "--release", "dhc-persons-us", "--pair", "1,99", "--epsilon", "3"], "99"),
         (["certify", "--release", "dhc", "--pair", "1,1", "--epsilon", "3"], "dhc-persons-us"),
@@ -115,7 +137,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
 
 
 def test_an_interruption_exits_with_130(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli.certificates, "verify", interrupted)

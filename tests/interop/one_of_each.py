@@ -23,6 +23,7 @@ from exactdp import (
 from exactdp.accounting.certificates.certificate import certify
 from exactdp.accounting.certificates.verify import Check, Verification
 from exactdp.accounting.cross_check import Opinion
+from exactdp.census import certify_design
 from exactdp.census.grids import Grids
 from exactdp.census.releases import Release
 from exactdp.census.savings import Saving
@@ -101,5 +102,6 @@ OBJECTS: dict[str, Any] = {
     "study": STUDY,
     "study in balls": IN_BALLS,
     "certificate": certify(TEN, epsilon=3, digits=12),
+    "design certificate": certify_design(SMALL, delta="1e-5"),
     "verification": Verification(False, EVIL, (Check("a", None, "", 0.5), Check("b", True, EVIL, 0.0))),
 }

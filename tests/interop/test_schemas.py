@@ -13,14 +13,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from one_of_each import OBJECTS, TEN
+from one_of_each import OBJECTS, SMALL, TEN
 from typer.testing import CliRunner
 
 import exactdp
 import examples
 from exactdp.accounting.certificates.certificate import Certificate, certify
 from exactdp.apps import cli
+from exactdp.census import certify_design
 from exactdp.census.budget_files import budget_toml, parse_budget
+from exactdp.census.design_certificate import DesignCertificate
 from exactdp.errors import InvalidInputError
 from exactdp.interop.schemas import SCHEMAS, json_schema
 
@@ -31,6 +33,8 @@ VALIDATORS = {name: jsonschema.Draft202012Validator(json_schema(name)) for name 
 CERTIFICATES = [
     certify(TEN, digits=12, **asked) for asked in ({"epsilon": "1/3"}, {"delta": "1e-5"}, {"alpha": "0.05"})
 ]
+OF_DESIGNS = [certify_design(SMALL, **asked) for asked in ({"epsilon": "1/3"}, {"delta": "1e-5"})]
+KINDS: dict[type, str] = {Certificate: "certificate", DesignCertificate: "design-certificate"}
 DESIGNS = [
     """
     unit = "Share"
@@ -74,7 +78,9 @@ def test_the_schemas_are_schemas_and_published(name: str) -> None:
 
 
 def test_other_names_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match=r"one of certificate, design, object. Found nothing"):
+    with pytest.raises(
+        InvalidInputError, match=r"one of certificate, design-certificate, design, object. Found nothing"
+    ):
         json_schema("nothing")
     assert CliRunner().invoke(cli.app, ["schema", "x"]).exit_code == 2
     target = tmp_path / "schema.json"
@@ -85,9 +91,9 @@ def test_other_names_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", OBJECTS)
 def test_every_object_satisfies_its_schema(name: str) -> None:
     text = exactdp.to_json(OBJECTS[name])
-    kind = "certificate" if isinstance(OBJECTS[name], Certificate) else "object"
+    kind = KINDS.get(type(OBJECTS[name]), "object")
     VALIDATORS[kind].validate(json.loads(text))
-    assert not satisfies("object" if kind == "certificate" else "certificate", json.loads(text))
+    assert not any(satisfies(other, json.loads(text)) for other in SCHEMAS if other not in (kind, "design"))
 
 
 @pytest.mark.parametrize("certificate", CERTIFICATES, ids=lambda c: c.given)
@@ -148,6 +154,9 @@ def set_to(value: Any) -> Callable[[Any, Any], None]:
 OTHER_TYPES = (7, -1.5, True, None, [], {}, "x", ["1", 2], "1\n", "01", "")
 
 
+LARGE = ("release", "study")
+
+
 def check_refusals(kind: str, record: Any, paths: Iterable[tuple[Any, ...]], read: Callable[[str], Any]) -> None:
     """No member can be left out or added, and what the schema refuses the reader refuses."""
     for path in paths:
@@ -171,7 +180,20 @@ def test_certificates_out_of_form_are_refused_by_both(certificate: Certificate) 
             assert changed == record or path == ("digits",) or not satisfies("certificate", changed), (path, value)
 
 
-@pytest.mark.parametrize("name", [name for name in OBJECTS if name not in ("certificate", "release", "study")])
+@pytest.mark.parametrize("certificate", OF_DESIGNS, ids=lambda c: c.given)
+def test_design_certificates_out_of_form_are_refused_by_both(certificate: DesignCertificate) -> None:
+    record = json.loads(certificate.to_json())
+    VALIDATORS["design-certificate"].validate(record)
+    check_refusals("design-certificate", record, places(record), DesignCertificate.from_json)
+    numbers = {"digits", "pairs", "compositions", "number", 0, 1}
+    for path in places(record):
+        for value in (7, -1.5, True, None, {}):
+            changed = altered(record, path, set_to(value))
+            refused = not satisfies("design-certificate", changed)
+            assert changed == record or path[-1] in numbers or refused, (path, value)
+
+
+@pytest.mark.parametrize("name", [name for name in OBJECTS if "certificate" not in name and name not in LARGE])
 def test_objects_out_of_form_are_refused_by_both(name: str) -> None:
     record = json.loads(exactdp.to_json(OBJECTS[name]))
     check_refusals("object", record, list(places(record))[:60], exactdp.from_json)

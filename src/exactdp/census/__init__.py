@@ -6,6 +6,7 @@ Fraction(24811, 5000)
 """
 
 from exactdp.census.budget_files import budget_toml, read_budget
+from exactdp.census.design_proof import certify_design
 from exactdp.census.pair_results import PairResult
 from exactdp.census.releases import Allocation, Release, release, release_names
 from exactdp.census.savings import Saving, level_saving, overall_saving
@@ -20,6 +21,7 @@ __all__ = [
     "Study",
     "budget_toml",
     "bypass",
+    "certify_design",
     "level_saving",
     "overall_saving",
     "read_budget",

@@ -28,6 +28,9 @@ from exactdp.accounting.explanation import Explanation
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
+from exactdp.census.certification import read_certificate
+from exactdp.census.design_certificate import FORMAT as DESIGN_FORMAT
+from exactdp.census.design_certificate import DesignCertificate
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import Interval, PairResult
 from exactdp.census.releases import Allocation, Release
@@ -64,7 +67,7 @@ def to_json(obj: object) -> str:
     >>> from_json(to_json(3 * DiscreteGaussian("10/3")))
     Composition(3 x DiscreteGaussian(10/3))
     """
-    if isinstance(obj, Certificate):
+    if isinstance(obj, (Certificate, DesignCertificate)):
         return obj.to_json()
     return json.dumps({"format": FORMAT, "version": VERSION, **_ANYTHING.write(obj, "The object")}) + "\n"
 
@@ -74,12 +77,12 @@ def from_json(text: str) -> Any:
     """The object that `to_json` wrote; any other text is refused (InvalidInputError) in a sentence that names what is wrong."""
     try:
         record = load(text, "The text is not the JSON of an exactdp object", _LONGEST_INTEGER, doubles=True)
-        if isinstance(record, dict) and record.get("format") == CERTIFICATE_FORMAT:
-            return Certificate.from_json(text)
+        if isinstance(record, dict) and record.get("format") in (CERTIFICATE_FORMAT, DESIGN_FORMAT):
+            return read_certificate(text)
         header = members(record, ("format", "version", "kind", "value"), "An exactdp object")
         if header["format"] != FORMAT:
             raise InvalidInputError(
-                f"The format must be {FORMAT} or {CERTIFICATE_FORMAT}. Found {found(header['format'])}."
+                f"The format must be {FORMAT}, {CERTIFICATE_FORMAT} or {DESIGN_FORMAT}. Found {found(header['format'])}."
             )
         if type(header["version"]) is not int or header["version"] != VERSION:
             raise InvalidInputError(f"Version {VERSION} of the format can be read. Found {found(header['version'])}.")

@@ -17,6 +17,7 @@ from exactdp.accounting.cross_check import CrossCheck, Opinion
 from exactdp.accounting.explanation import Explanation
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.brackets import Bounds
+from exactdp.census.design_certificate import DesignCertificate
 from exactdp.census.releases import Allocation, Release
 from exactdp.census.savings import Saving
 from exactdp.census.study import Study
@@ -193,6 +194,15 @@ def _curve_table(curve: TradeOffCurve) -> Table:
     return Table("Trade-off curve", ("alpha", "beta"), rows)
 
 
+def _design_certificate_table(certificate: DesignCertificate) -> Table:
+    names = ("epsilon", "delta")
+    rows = [*zip(names, certificate.texts, strict=True), ("too small", certificate.refuted_text)]
+    rows += [
+        (name, str(getattr(certificate, name))) for name in ("digits", "pairs", "witness", "fingerprint", "sha256")
+    ]
+    return Table(certificate.claim, ("field", "value"), rows)
+
+
 def _verification_table(verification: Verification) -> Table:
     rows = [(check.name, check.passed, check.note, check.seconds) for check in verification.checks]
     return Table(verification.reason, ("check", "passed", "note", "seconds"), rows)
@@ -203,6 +213,7 @@ _TABLES: dict[type, Callable[[Any], Table]] = {
     Comparison: _comparison_table,
     Composition: _composition_table,
     Certificate: _certificate_table,
+    DesignCertificate: _design_certificate_table,
     CrossCheck: _cross_check_table,
     Opinion: _one_row("One method's answer", *_OPINION),
     Explanation: lambda found: Table(f"delta({_brief(found.epsilon)})", ("item", "value"), found.items()),

@@ -1,4 +1,4 @@
-"""JSON Schemas (draft 2020-12) of the files that others write and read: certificates, designs, objects.
+"""JSON Schemas (draft 2020-12) of the files that others write and read: certificates of both kinds, designs, objects.
 
 They are made of what the readers themselves use: names, limits, the spelling of numbers. Whatever a reader takes satisfies the
 schema. The converse fails where a rule is beyond a schema: sums of budgets, canonical spelling, the proof of a claim.
@@ -14,7 +14,8 @@ from typing import Any, get_type_hints
 from exactdp.accounting.certificates import certificate
 from exactdp.accounting.certificates.routes import QUANTITY, Evaluation
 from exactdp.arithmetic_state import steady
-from exactdp.census.budget_design import BYPASS_NUMBER, MOST_BYPASSED, NUMBER, RESERVED, UNITS
+from exactdp.census import design_certificate
+from exactdp.census.budget_design import BYPASS_NUMBER, MOST_BYPASSED, MOST_CELLS, NUMBER, RESERVED, UNITS
 from exactdp.elementwise import DIGITS
 from exactdp.errors import InvalidInputError
 from exactdp.interop.json_objects import VERSION as OBJECT_VERSION
@@ -30,7 +31,7 @@ _SPELLING = {str: "short text", int: "whole number", Fraction: "fraction"}
 
 @steady
 def json_schema(name: str) -> dict[str, Any]:
-    """The JSON Schema of a `certificate`, of a `design` (a budget file, as its TOML reads) or of an `object` (`to_json`).
+    """The JSON Schema of a `certificate`, a `design-certificate`, a `design` (a budget file, as its TOML reads) or an `object`.
 
     >>> json_schema("certificate")["properties"]["format"]
     {'const': 'exactdp certificate'}
@@ -72,6 +73,61 @@ def _certificate() -> Schema:
             "digits": {"type": "integer", "minimum": fewest, "maximum": most},
             "enclosure": record_schema({"lower": text_schema("decimal"), "upper": text_schema("decimal")}),
             "plan": {"type": "array", "items": record_schema(evaluation)},
+            "libraries": record_schema(dict.fromkeys(certificate.versions(), text_schema("short text"))),
+            "sha256": text_schema("SHA-256"),
+        }
+    )
+
+
+def _design_certificate() -> Schema:
+    text: Schema = {"type": "string", "maxLength": design_certificate.LONGEST_TEXT}
+    number: Schema = {
+        "type": "integer",
+        "minimum": -design_certificate.LARGEST_NUMBER,
+        "maximum": design_certificate.LARGEST_NUMBER,
+    }
+    count: Schema = {**number, "minimum": 1}
+    level = {
+        "level": text,
+        "queries": {
+            "type": "array",
+            "items": record_schema({"query": text, "rho": text_schema("fraction")}),
+            "minItems": 1,
+        },
+    }
+    path = {"number": number, "levels": {"type": "array", "items": text}}
+    design = {
+        **dict.fromkeys(("name", "title", "source"), text),
+        "levels": {"type": "array", "items": record_schema(level), "minItems": 1, "maxItems": MOST_CELLS},
+        "bypassed": {"type": "array", "items": record_schema(path), "minItems": 1, "maxItems": MOST_BYPASSED},
+        "fingerprint": text_schema("SHA-256"),
+    }
+    asked = [{"quantity": {"const": QUANTITY[g]}, "given": {"const": g}} for g in design_certificate.GIVEN]
+    question = {"quantity": {"type": "string"}, "given": {"type": "string"}, "value": text_schema("fraction")}
+    exact = {"anyOf": [text_schema("fraction"), text_schema("decimal")]}
+    method = {"method": {"enum": list(design_certificate.METHODS)}, "compositions": count}
+    contour = {"tilt": text_schema("fraction"), "nodes": text_schema("whole number")}
+    evidence = {
+        "compositions": count,
+        "methods": {"type": "array", "items": record_schema(method)},
+        "contours": {
+            "type": "array",
+            "items": record_schema(contour),
+            "maxItems": design_certificate.MOST_CONTOURS,
+        },
+    }
+    fewest, most = design_certificate.DIGITS
+    return record_schema(
+        {
+            "format": {"const": design_certificate.FORMAT},
+            "version": {"const": design_certificate.VERSION},
+            "design": record_schema(design),
+            "question": {**record_schema(question), "anyOf": [{"properties": each} for each in asked]},
+            "digits": {"type": "integer", "minimum": fewest, "maximum": most},
+            "claim": record_schema({"epsilon": exact, "delta": exact, "too_small": text_schema("decimal")}),
+            "pairs": count,
+            "witness": {"type": "array", "items": number, "minItems": 2, "maxItems": 2},
+            "evidence": record_schema(evidence),
             "libraries": record_schema(dict.fromkeys(certificate.versions(), text_schema("short text"))),
             "sha256": text_schema("SHA-256"),
         }
@@ -135,6 +191,11 @@ def _design() -> Schema:
 
 SCHEMAS: dict[str, tuple[str, int, Callable[[], Schema]]] = {
     "certificate": ("A certificate of exactdp", certificate.VERSION, _certificate),
+    "design-certificate": (
+        "A certificate of a whole design of exactdp",
+        design_certificate.VERSION,
+        _design_certificate,
+    ),
     "design": ("A budget file of exactdp (TOML)", DESIGN_VERSION, _design),
     "object": ("An object written by exactdp.to_json", OBJECT_VERSION, object_schema),
 }

@@ -34,6 +34,7 @@ from exactdp.files import write_text
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.notebooks import repr_html
 from exactdp.numbers import LARGEST_EPSILON, Number, exact_text, rational, shown
+from exactdp.numerals import exact
 from exactdp.strict_json import canonical, parse, read_decimal, read_fraction, read_text, read_whole, writable
 from exactdp.version import computed_with
 
@@ -64,7 +65,7 @@ class Certificate:
     @property
     def claim(self) -> str:
         """The claim in a few words, such as "delta at epsilon = 3"; long numbers are abbreviated."""
-        return f"{QUANTITY[self.given]} at {self.given} = {shown(self.value)}"
+        return f"{QUANTITY[self.given]} at {self.given} = {exact(self.value)}"
 
     def __str__(self) -> str:
         rows = {

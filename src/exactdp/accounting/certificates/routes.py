@@ -6,6 +6,7 @@ A route encloses delta(epsilon) and tails; `beta` makes the trade-off curve of t
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -53,6 +54,18 @@ class Evaluation:
     dropped: Decimal
 
 
+class NamedContour(Protocol):
+    """What tells one contour from another: its tilt and its number of nodes."""
+
+    @property
+    def tilt(self) -> Fraction:
+        """The tilt."""
+
+    @property
+    def nodes(self) -> int:
+        """N."""
+
+
 class Route(Protocol):
     """A way to enclose delta(epsilon) and P(S >= h t), each aimed at `digits` correct digits of it or of its complement."""
 
@@ -82,11 +95,11 @@ class PublishedRoute:
 
 @dataclass
 class EngineRoute:
-    """The engine in balls, on its natural rungs, or on others with other N than the evaluations to be checked."""
+    """The engine in balls, on its natural rungs, or on others with other N than those to be checked."""
 
     lattice: Lattice
     digits: int
-    checked: tuple[Evaluation, ...] | None = None
+    checked: Sequence[NamedContour] | None = None
     made: dict[tuple[Payoff, Threshold], Evaluation] = field(default_factory=dict)
     _contours: Recent[tuple[Rung, int], BallContour] = field(default_factory=lambda: Recent(_HELD))
 

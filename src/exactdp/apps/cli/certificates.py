@@ -1,4 +1,4 @@
-"""exactdp certify, exactdp verify: claims that anyone can check again."""
+"""exactdp certify, exactdp verify: claims about a whole design or about one composition, which anyone can check again."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from exactdp.accounting.certificates.certificate import certify
-from exactdp.accounting.certificates.verify import Verification, verify
+from exactdp.accounting.certificates.certificate import Certificate
+from exactdp.accounting.certificates.verify import Verification
 from exactdp.apps.cli import shell
 from exactdp.apps.cli.designs import (
     DesignArgument,
@@ -22,10 +22,13 @@ from exactdp.apps.cli.designs import (
     read_design,
 )
 from exactdp.apps.cli.tables import say
-from exactdp.elementwise import read_digits
+from exactdp.census.certification import certify, load_certificate, verify
+from exactdp.census.design_certificate import DIGITS as DESIGN_DIGITS
+from exactdp.census.design_certificate import DesignCertificate
 from exactdp.files import check_target
-from exactdp.numbers import one_line
+from exactdp.numbers import one_line, whole
 
+DESIGN_RANGE = f"{DESIGN_DIGITS[0]} to {DESIGN_DIGITS[1]}"
 CertificateArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A certificate made by exactdp certify.")]
 
 
@@ -39,31 +42,49 @@ def _certify(
     epsilon: shell.EpsilonOption = None,
     delta: shell.DeltaOption = None,
     alpha: shell.AlphaOption = None,
-    digits: Annotated[str, shell.digits(help=f"Digits to promise, {shell.DIGITS_RANGE}.")] = "30",
+    digits: Annotated[
+        str | None, shell.digits(help=f"Digits to promise, {shell.DIGITS_RANGE}; of a design {DESIGN_RANGE}.")
+    ] = None,
     output: shell.OutputOption = None,
     as_json: shell.JsonOption = False,
 ) -> None:
-    """Write a certificate of delta, epsilon or beta: composition, enclosure, plan, errors, versions, hash."""
+    """Write a certificate of a whole design, or of one composition: the claim, what proves it, versions, hash.
+
+    For a design: at epsilon every pair's delta is at most delta, and one pair proves that a smaller number will not do.
+    For a composition (--mechanism, or a design with --pair): an enclosure of delta, epsilon or beta.
+    """
     source = read_design(design, mechanism, pair, release, design_option)
-    composition = source.one("certify")
-    promised = read_digits(digits)
+    promised = None if digits is None else whole(digits, "--digits", 1)
     if output is not None:
         shell.check_ending(output, ".json")
         check_target(output)
-    certificate = certify(composition, epsilon=epsilon, delta=delta, alpha=alpha, digits=promised)
+    certificate: Certificate | DesignCertificate
+    if source.composition is not None:
+        certificate = certify(source.composition, epsilon=epsilon, delta=delta, alpha=alpha, digits=promised)
+    else:
+        certificate = certify(source.whole("certify"), epsilon=epsilon, delta=delta, alpha=alpha, digits=promised)
     if output is not None:
         certificate.save(output)
     if output is None or as_json:
         print(certificate.to_json(), end="")
     else:
         source.show()
-        say(f"{output}: {certificate.claim} is between {certificate.lower} and {certificate.upper}")
+        say(f"{output}: {_told(certificate)}")
+
+
+def _told(certificate: Certificate | DesignCertificate) -> str:
+    if isinstance(certificate, DesignCertificate):
+        return str(certificate)
+    return f"{certificate.claim} is between {certificate.lower} and {certificate.upper}"
 
 
 @shell.app.command("verify")
-def _verify(file: CertificateArgument, as_json: shell.JsonOption = False) -> None:
+def _verify(file: CertificateArgument, jobs: shell.JobsOption = "1", as_json: shell.JsonOption = False) -> None:
     """Recompute a certificate by other routes and say in one line whether it holds; exit code 1 if it does not."""
-    result = verify(file)
+    certificate = load_certificate(file)
+    total = certificate.evidence.compositions if isinstance(certificate, DesignCertificate) else 1
+    with shell.progress("compositions", total) as done:
+        result = verify(certificate, jobs=shell.read_jobs(jobs), done=done)
     if as_json:
         shell.print_json(dataclasses.asdict(result), indent=2)
     else:

@@ -1,0 +1,302 @@
+"""The proof of a design certificate: all pairs together in float64, one by one and in balls where that does not decide.
+
+Searched freely: the witness is the pair that looks worst, the answer is its own, rounded up. Proved: that every other pair's
+delta is at most D at E; where one's is not, it is the witness from then on. So the answer only rises, and the last one is the
+least.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+from flint import arb
+
+from exactdp.accounting.certificates.certificate import versions
+from exactdp.accounting.certificates.routes import EngineRoute, lattice_of
+from exactdp.accounting.composition import Composition
+from exactdp.accounting.pairs import Pairs
+from exactdp.arithmetic_state import steady
+from exactdp.balls import BITS, ball, bits_of, fraction, precision, raised
+from exactdp.brackets import Point
+from exactdp.census.design_certificate import (
+    DIGITS,
+    METHODS,
+    MOST_CONTOURS,
+    DesignCertificate,
+    DesignContour,
+    DesignEvidence,
+    before,
+    checked_answer,
+    checked_design,
+    checked_question,
+    rounded_up,
+)
+from exactdp.census.pair_results import overall_of
+from exactdp.census.releases import Release
+from exactdp.doubles import EXP_SLACK, Ints
+from exactdp.elementwise import DIGITS as BALL_DIGITS
+from exactdp.engine.family.contours import SPACING, Family
+from exactdp.engine.lattice.tilts import delta_payoff, rung_index
+from exactdp.engine.payoff import delta_threshold
+from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.numbers import Number, log_rational, rational, whole
+from exactdp.numerals import counted
+from exactdp.strict_json import LARGEST_EXPONENT
+
+USUAL_DIGITS = 10
+_LOG = logging.getLogger(__name__)
+_SPARE = 3  # digits beyond those of the answer to which the witness's own answer is found
+_ROUNDS = 6  # how often the working digits of a comparison in balls are doubled
+_LEAST_LOG = -LARGEST_EXPONENT * math.log(10)
+_SHARED, _GAP, _ALONE, _BALLS = METHODS
+
+Pair = tuple[int, int]
+
+
+@steady
+def certify_design(
+    release: Release,
+    *,
+    delta: Number | None = None,
+    epsilon: Number | None = None,
+    digits: int | None = None,
+    path: str | os.PathLike[str] | None = None,
+    told: Callable[[str], None] = lambda text: None,
+) -> DesignCertificate:
+    """A certificate of a whole design: of the least epsilon of all pairs at `delta`, or of the least delta at `epsilon`.
+
+    The answer has `digits` significant digits (2 to 50; without: 10, or as many as can be proved). With `path` the certificate is
+    also written to that file, all of it or nothing. `told` hears what is being done, where that takes a while.
+
+    Guarantee: every pair's delta(epsilon) is at most delta, and that of the witness is not for the number before the answer.
+
+    >>> from exactdp.census import release
+    >>> certificate = certify_design(release("dhc-units-us"), delta="1e-10")
+    >>> certificate.answer, certificate.too_small, certificate.witness
+    (Decimal('32.07198497'), Decimal('32.07198496'), (1, 1))
+    """
+    asked = {name: number for name, number in (("delta", delta), ("epsilon", epsilon)) if number is not None}
+    if len(asked) != 1:
+        found = " and ".join(asked) or "none of them"
+        raise InvalidInputError(
+            f"A certificate of a design answers one question: give delta or epsilon. Found {found}."
+        )
+    (given, number), design = asked.popitem(), checked_design(release)
+    search = _LeastAnswer(design, given, checked_question(given, rational(number, given)), told)
+    result = search.certificate(USUAL_DIGITS if digits is None else whole(digits, "digits", *DIGITS), digits is None)
+    if path is not None:
+        result.save(path)
+    return result
+
+
+def compositions_of(release: Release) -> dict[Composition, Pair]:
+    """The different compositions among all pairs, each with the first pair that has it."""
+    found: dict[Composition, Pair] = {}
+    for pair in release.pairs:
+        found.setdefault(release.pair(*pair), pair)
+    return found
+
+
+def sides(point: Point, delta: Fraction) -> Ints:
+    """Where certified points are proved to be: -1 at most `delta`, 1 above it, 0 where they do not tell."""
+    if delta >= 1:
+        return np.full(len(point.log_density), -1, dtype=np.int64)
+    small = delta <= Fraction(1, 2)
+    target = log_rational(delta if small else 1 - delta)
+    error = EXP_SLACK * (1 + abs(target))
+    bracket = point.delta if small else point.rest
+    above, below = bracket.log_lower() > target + error, bracket.log_upper() <= target - error
+    found: Ints = above.astype(np.int64) - below.astype(np.int64)
+    return found if small else -found
+
+
+def side_of_ball(value: arb, delta: Fraction) -> int:
+    """The same for an enclosure, at the current precision. A comparison of balls is true only if it is certain."""
+    exact = ball(delta)
+    return -1 if delta >= 1 or value <= exact else 1 if value > exact else 0
+
+
+def side_in_balls(
+    composition: Composition,
+    epsilon: Fraction,
+    delta: Fraction,
+    start: int,
+    checked: tuple[DesignContour, ...] | None = None,
+) -> int:
+    """-1 if delta(epsilon) is at most `delta`, 1 if it is above: proved in balls, with more digits until that is decided.
+
+    With `checked`, on other contours than those and the natural ones. AccuracyError or LatticeTooFineError where the lattice is
+    too fine for balls, or the two numbers agree to more digits than are tried.
+    """
+    if not all(isinstance(m, DiscreteGaussian) for m in composition.mechanisms):
+        raise LatticeTooFineError("Balls are for discrete Gaussians only.")
+    lattice = lattice_of(composition)
+
+    def attempt(working: int) -> tuple[int | None, int]:
+        value = EngineRoute(lattice, working, checked).delta(epsilon)
+        with precision(bits_of(working)):
+            return side_of_ball(value, delta) or None, working
+
+    return raised(attempt, start, start, _ROUNDS, "delta agrees with the claim to more digits than were tried")
+
+
+@dataclass
+class _LeastAnswer:
+    """The search for an answer, and what proved it."""
+
+    release: Release
+    given: str
+    value: Fraction
+    told: Callable[[str], None]
+    _methods: Counter[str] = field(default_factory=Counter)
+    _contours: dict[DesignContour, None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._overall = overall_of(self.release)
+        self._compositions = compositions_of(self.release)
+        place = {pair: i for i, pair in enumerate(self.release.pairs)}
+        self._places = {composition: place[pair] for composition, pair in self._compositions.items()}
+
+    def certificate(self, digits: int, fewer: bool) -> DesignCertificate:
+        """With so many digits, or with `fewer` where these cannot be proved."""
+        for wanted in range(digits, DIGITS[0] - 1 if fewer else digits - 1, -1):
+            try:
+                return self._with(wanted)
+            except (AccuracyError, LatticeTooFineError) as error:
+                reason = str(error).rstrip(".")
+                _LOG.debug("%d digits could not be proved: %s.", wanted, reason)
+        raise AccuracyError(f"{digits} digits of this design could not be proved: {reason}. Ask for fewer digits.")
+
+    def _with(self, digits: int) -> DesignCertificate:
+        self.told(f"{counted(len(self._compositions), 'different composition')}; looking for the worst")
+        worst = self._worst()
+        while True:
+            answer = checked_answer(self.given, self._answer(worst, digits))
+            above = self._above(*self._claimed(answer))
+            if not above:
+                return self._record(worst, answer, digits)
+            worst = above[0]
+
+    def _claimed(self, answer: Decimal) -> tuple[Fraction, Fraction]:
+        """The claimed epsilon and delta."""
+        return (self.value, Fraction(answer)) if self.given == "epsilon" else (Fraction(answer), self.value)
+
+    def _worst(self) -> Composition:
+        """The composition that looks worst. Heuristic: affects speed only."""
+        at = self.value if self.given == "epsilon" else Fraction(self._overall.epsilon(self.value)[1])
+        bounds = self._overall.point(at).delta.log_upper()
+        return max(self._places, key=lambda c: float(bounds[self._places[c]]))
+
+    def _answer(self, witness: Composition, digits: int) -> Decimal:
+        """The least number of so many digits that will do for the witness; that the one before will not is proved as well."""
+        low, high = (rounded_up(end, digits) for end in self._own_bounds(witness, digits))
+        for _ in range(_ROUNDS):
+            if self._side(witness, *self._claimed(high), counted=False) > 0:
+                raise AccuracyError("The bounds of the worst pair contradict each other.")
+            if self._side(witness, *self._claimed(before(high, digits)), counted=False) > 0:
+                return high
+            high = before(high, digits)
+        raise AccuracyError(f"The bounds of the worst pair, {low} and {high}, are too wide")
+
+    def _own_bounds(self, witness: Composition, digits: int) -> tuple[Fraction, Fraction]:
+        """Bounds of the witness's own answer: in float64 where they agree to the digits wanted, in balls otherwise."""
+        answers = self._overall.pairs.answers(self._places[witness])
+        if self.given == "delta":
+            low, high = map(Fraction, answers.epsilon_bracket(self.value))
+        else:
+            low, high = _ends(answers.point([self.value]))
+        if rounded_up(low, digits) == rounded_up(high, digits) or not _has_balls(witness):
+            return low, high
+        ask = witness.epsilon_bounds if self.given == "delta" else witness.delta_bounds
+        try:
+            return tuple(map(Fraction, ask(self.value, max(digits + _SPARE, BALL_DIGITS[0]))))  # type: ignore[return-value]
+        except (AccuracyError, LatticeTooFineError):
+            return low, high
+
+    def _above(self, epsilon: Fraction, delta: Fraction) -> list[Composition]:
+        """Compositions whose delta(epsilon) is proved to be above `delta`, the worst first; none if all are proved not to be."""
+        overall, self._methods, self._contours = self._overall, Counter(), {}
+        point = overall.point(epsilon)
+        found, bounds = sides(point, delta), point.delta.log_upper()
+        ranked = sorted(self._places, key=lambda c: -float(bounds[self._places[c]]))
+        above = [c for c in ranked if found[self._places[c]] > 0]
+        if above:
+            return above
+        family = overall.pairs.family if isinstance(overall.pairs, Pairs) else None
+        shares = family is not None and _shares(family)
+        self._contours.update(dict.fromkeys(_shared_contours(family, epsilon) if family and shares else ()))
+        left = [c for c in ranked if not found[self._places[c]]]
+        self._methods[_GAP if overall.is_screened else _SHARED if shares else _ALONE] += len(ranked) - len(left)
+        for number, composition in enumerate(left):
+            self.told(f"{counted(len(left) - number, 'composition')} to be decided one by one")
+            if self._side(composition, epsilon, delta) > 0:
+                return [composition]
+        return []
+
+    def _side(self, composition: Composition, epsilon: Fraction, delta: Fraction, counted: bool = True) -> int:
+        """-1 if delta(epsilon) of one composition is proved to be at most `delta`, 1 if above: in float64, then in balls."""
+        point = self._overall.pairs.answers(self._places[composition]).point([epsilon])
+        found, method = int(sides(point, delta)[0]), _ALONE
+        if not found:
+            found, method = side_in_balls(composition, epsilon, delta, USUAL_DIGITS), _BALLS
+        self._methods[method] += counted
+        return found
+
+    def _record(self, witness: Composition, answer: Decimal, digits: int) -> DesignCertificate:
+        evidence = DesignEvidence(
+            len(self._compositions),
+            {name: self._methods[name] for name in METHODS if self._methods[name]},
+            tuple(self._contours)[:MOST_CONTOURS],
+        )
+        result = DesignCertificate(
+            self.release,
+            self.release.fingerprint,
+            self.given,
+            self.value,
+            digits,
+            answer,
+            len(self.release.pairs),
+            self._compositions[witness],
+            evidence,
+            versions(),
+        )
+        return replace(result, sha256=result.digest())
+
+
+def _has_balls(composition: Composition) -> bool:
+    return all(isinstance(m, DiscreteGaussian) for m in composition.mechanisms)
+
+
+def _ends(point: Point) -> tuple[Fraction, Fraction]:
+    """The bounds of a certified delta as exact numbers, refused where it is too small to be written down."""
+    low, high = float(point.delta.log_lower()[0]), float(point.delta.log_upper()[0])
+    if high < _LEAST_LOG:
+        raise InvalidInputError(
+            f"The delta of every pair is below 1E-{LARGEST_EXPONENT}, too small to be written down. Ask nearer to the bulk."
+        )
+    with precision(BITS):
+        least = fraction(arb(low).exp().lower()) if low > 2 * _LEAST_LOG else Fraction(0)
+        return least, min(fraction(arb(high).exp().upper()), Fraction(1))
+
+
+def _shares(family: Family) -> bool:
+    return len(family.members) > 1 and family.can_share
+
+
+def _shared_contours(family: Family, epsilon: Fraction) -> list[DesignContour]:
+    """The contours on which a family answers at one epsilon."""
+    found = []
+    for lattice in family.typical:
+        payoff, at = delta_payoff(lattice, abs(epsilon)), delta_threshold(lattice, abs(epsilon))
+        contour = family.contour(payoff, rung_index(lattice, payoff, float(at.steps * lattice.step), SPACING))
+        found += [DesignContour(plan.tilt, plan.nodes) for plan in (contour.plans if contour is not None else ())]
+    return found

@@ -1,0 +1,190 @@
+"""Verification of a design certificate: every different composition among the pairs again, by other routes.
+
+Balls on other tilts with other N than the certificate names, with few digits first and more where these do not decide. Where a
+lattice is too fine for balls, certified float64 by the methods on the line, asked in the opposite order of the planner's.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from functools import partial
+
+from flint import arb
+
+from exactdp.accounting.certificates.verify import Check, Verification
+from exactdp.accounting.composition import Composition
+from exactdp.arithmetic_state import steady
+from exactdp.balls import BITS, precision
+from exactdp.brackets import Bracket, mirrored_ball
+from exactdp.census.design_certificate import DesignCertificate, DesignContour, has_digits
+from exactdp.census.design_proof import Pair, compositions_of, side_in_balls, side_of_ball
+from exactdp.census.workers import make_runner
+from exactdp.engine.line.methods import LineMethods, threshold
+from exactdp.engine.line.total_loss import Part, TotalLoss
+from exactdp.errors import AccuracyError, ExactDPError, LatticeTooFineError
+from exactdp.numbers import one_line, shown
+from exactdp.numerals import counted
+
+_FEW = 6  # digits that decide nearly every pair but the worst
+_PART = 8  # compositions in one task
+_IN_BALLS = "balls on other contours"
+
+Outcome = tuple[Pair, int, str]
+"""A pair, the side of the claim on which its delta was proved to be (0: not decided), and by what or why not."""
+
+
+@steady
+def verify_design(
+    certificate: DesignCertificate, *, jobs: int = 1, done: Callable[[int], None] = lambda compositions: None
+) -> Verification:
+    """Check a certificate of a whole design: hash, form, the witness, every pair.
+
+    `jobs` processes share the work, and `done` hears how many compositions were checked.
+
+    Guarantee: holds only if every pair's delta(epsilon) was proved again to be at most the claimed delta, and the witness's not
+    to be for the number before the answer. A claim that cannot be recomputed does not hold, and the reason says why.
+
+    >>> from exactdp.census import release, certify_design
+    >>> verify_design(certify_design(release("dhc-units-us"), epsilon=32)).holds
+    True
+    """
+    checks: list[Check] = []
+    found: dict[Composition, Pair] = {}
+    for name, check in (
+        ("hash", _check_hash),
+        ("form", lambda record: _check_form(record, found)),
+        ("witness", _check_witness),
+        ("every pair", lambda record: _check_pairs(record, found, jobs, done)),
+    ):
+        started = time.perf_counter()
+        try:
+            passed, note = check(certificate)
+        except (ExactDPError, ArithmeticError) as error:
+            passed, note = False, f"this could not be recomputed: {error}"
+        checks.append(Check(name, passed, one_line(note), time.perf_counter() - started))
+        if not passed:
+            return Verification(
+                False, f"Does not hold: {one_line(certificate.claim)}: {checks[-1].note}", tuple(checks)
+            )
+    notes = "; ".join(c.note for c in checks[2:])
+    return Verification(True, f"Holds: {one_line(certificate.claim)}; {notes}", tuple(checks))
+
+
+def _check_hash(record: DesignCertificate) -> tuple[bool, str]:
+    if record.digest() != record.sha256:
+        return False, "the SHA-256 is not that of the content, so the record was altered after it was written"
+    return True, "SHA-256 matches"
+
+
+def _check_form(record: DesignCertificate, found: dict[Composition, Pair]) -> tuple[bool, str]:
+    """The design is the one that is named, with all its pairs; `found` gets its different compositions."""
+    release = record.release
+    if release.fingerprint != record.fingerprint:
+        return False, f"the fingerprint is not that of the budget, which has {release.fingerprint[:12]}"
+    if len(release.pairs) != record.pairs:
+        return False, f"the design has {counted(len(release.pairs), 'pair')}, not {record.pairs:,}"
+    if not has_digits(record.answer, record.digits):
+        return False, f"the answer {shown(record.answer)} does not have {record.digits} digits"
+    if record.witness not in release.pairs:
+        return False, f"the witness {record.witness[0]},{record.witness[1]} is no pair of the design"
+    found.update(compositions_of(release))
+    told = {len(found), record.evidence.compositions, sum(record.evidence.methods.values())}
+    if len(told) > 1:
+        return (
+            False,
+            f"the pairs have {counted(len(found), 'different composition')}, which is not what the record counts",
+        )
+    return True, f"{counted(record.pairs, 'pair')} of the design with the fingerprint {record.fingerprint[:12]}"
+
+
+def _check_witness(record: DesignCertificate) -> tuple[bool, str]:
+    """The witness does not satisfy the number before the answer."""
+    composition = record.release.pair(*record.witness)
+    pair = f"pair {record.witness[0]},{record.witness[1]}"
+    _, side, how = decided(composition, record.witness, *record.refuted, record.evidence.contours)
+    if side <= 0:
+        why = f"{record.refuted_text} will do for it" if side else f"this could not be recomputed: {how}"
+        return False, f"{pair} does not prove that a smaller number will not do: {why}"
+    return True, f"{pair} proves by {how} that {record.refuted_text} is too small"
+
+
+def _check_pairs(
+    record: DesignCertificate, found: dict[Composition, Pair], jobs: int, done: Callable[[int], None]
+) -> tuple[bool, str]:
+    """The claim for every different composition, the witness's first."""
+    witness = record.release.pair(*record.witness)
+    todo = sorted(found.items(), key=lambda item: item[0] != witness)
+    routes: Counter[str] = Counter()
+    for pair, side, how in _outcomes(record, todo, jobs, done):
+        if side >= 0:
+            why = f"has a delta above {record.texts[1]}" if side else f"could not be recomputed: {how}"
+            return False, f"pair {pair[0]},{pair[1]} {why}"
+        routes[how] += 1
+    if sum(routes.values()) != len(found):
+        return False, f"{sum(routes.values())} of {counted(len(found), 'different composition')} were checked"
+    told = ", ".join(f"{number:,} by {how}" for how, number in routes.items())
+    return True, f"{counted(len(found), 'different composition')} recomputed: {told}"
+
+
+def _outcomes(
+    record: DesignCertificate, todo: Sequence[tuple[Composition, Pair]], jobs: int, done: Callable[[int], None]
+) -> Iterator[Outcome]:
+    """What was proved of each composition, as it is ready."""
+    parts = [todo[i : i + _PART] for i in range(0, len(todo), _PART)]
+    check = partial(_check_part, record.epsilon, record.delta, record.evidence.contours)
+    with make_runner(jobs) as runner:
+        for outcomes in runner.map(check, parts):
+            yield from outcomes
+            done(len(outcomes))
+
+
+def _check_part(
+    epsilon: Fraction, delta: Fraction, contours: tuple[DesignContour, ...], part: Sequence[tuple[Composition, Pair]]
+) -> list[Outcome]:
+    """The outcomes of some compositions, up to the first that fails."""
+    found: list[Outcome] = []
+    for composition, pair in part:
+        found.append(decided(composition, pair, epsilon, delta, contours))
+        if found[-1][1] >= 0:
+            break
+    return found
+
+
+def decided(
+    composition: Composition, pair: Pair, epsilon: Fraction, delta: Fraction, contours: tuple[DesignContour, ...]
+) -> Outcome:
+    """On which side of `delta` the composition's delta(epsilon) is: in balls on other contours, or by methods on the line."""
+    try:
+        return pair, side_in_balls(composition, epsilon, delta, _FEW, contours), _IN_BALLS
+    except (AccuracyError, LatticeTooFineError) as error:
+        reason = str(error)
+    for name, ask in _on_the_line(composition, abs(epsilon)):
+        try:
+            bracket = ask()
+        except (AccuracyError, LatticeTooFineError):
+            continue
+        side = 0 if bracket is None else _side_of_bracket(bracket, epsilon, delta)
+        if side:
+            return pair, side, f"float64 ({name})"
+    return pair, 0, reason
+
+
+def _on_the_line(composition: Composition, size: Fraction) -> Iterator[tuple[str, Callable[[], Bracket | None]]]:
+    """The methods that need no lattice, each from scratch, the planner's first choice last; none for losses of two directions."""
+    total = TotalLoss(tuple(Part(m.loss(), n) for m, n in composition.mechanisms.items()))
+    if total.is_symmetric and total.lost == 0:
+        yield from reversed(list(LineMethods(total).every(threshold(size))))
+
+
+def _side_of_bracket(bracket: Bracket, epsilon: Fraction, delta: Fraction) -> int:
+    """The side of a certified delta at the size of epsilon, turned to epsilon itself in balls."""
+    low, high = float(bracket.log_lower()[0]), float(bracket.log_upper()[0])
+    if math.isnan(low) or math.isnan(high):
+        return 0
+    with precision(BITS):
+        ends = [arb(log).exp() if log > -math.inf else arb(0) for log in (low, min(high, 0.0))]
+        return side_of_ball(mirrored_ball(ends[0].union(ends[1]), epsilon), delta)
