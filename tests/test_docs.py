@@ -10,6 +10,8 @@ import os
 import re
 import subprocess
 import sys
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from urllib.parse import unquote
@@ -195,3 +197,48 @@ def test_the_site_builds_strictly_and_asks_no_other_host(tmp_path: Path) -> None
         assert f'id="exactdp.accounting.composition.Composition.{method}"' in reference
     assert "&gt;&gt;&gt; " in reference
     assert "<blockquote" not in reference, "a doctest is shown as a quotation"
+
+
+def _row(page: str, start: str) -> list[str]:
+    """The cells of the first indented line of a page that starts so."""
+    found = re.search(rf"^    {re.escape(start)} .*$", (DOCS / page).read_text(), flags=re.MULTILINE)
+    assert found, f"{page} has no row {start}"
+    return found[0].split()
+
+
+def test_epsilon_in_prose_is_proved() -> None:
+    claims = re.findall(r"\\varepsilon = ([\d.]+)\$[^$]*\$\\delta = 10\^\{(-\d+)\}\$", (DOCS / "index.md").read_text())
+    assert claims
+    for epsilon, power in claims:
+        assert (10 * exactdp.DiscreteGaussian(1)).delta_bounds(epsilon, digits=30).upper <= Decimal(10) ** int(power)
+    results = (DOCS / "results.md").read_text()
+    study = census.release("dhc-persons-us").account()
+    told = r"overall epsilon at 1e-10 is at most ([\d.]+); conversely, at epsilon = 26.34 the exact delta is at most (\S+),"
+    found = re.search(told, results)
+    assert found
+    assert study.delta_bounds(found[1]).upper <= Fraction("1e-10")
+    assert study.delta_bounds("26.34").upper <= Fraction(found[2])
+    assert study.delta_bounds(Fraction(found[1]) - Fraction(2, 10**4)).lower > Fraction("1e-10")
+
+
+def test_tables_of_results_are_proved() -> None:
+    release = census.release("dhc-persons-us")
+    study = release.account()
+    for power in range(5, 16):
+        delta, epsilon, simple, optimal, gaussian, *_ = _row("results.md", f"1e-{power:02}")
+        assert study.delta_bounds(epsilon).upper <= Fraction(delta)
+        assert study.delta_bounds(Fraction(epsilon) - Fraction(2, 10**10)).lower > Fraction(delta)
+        assert Decimal(simple) >= Decimal(conversions.zcdp_epsilon_simple(release.rho, delta))
+        assert Decimal(optimal) >= Decimal(conversions.zcdp_epsilon(release.rho, delta))
+        assert gaussian.startswith("~"), "an estimate is marked"
+    for alpha in ("0.001", "0.05", "0.5"):
+        _, beta, power_at, zcdp = _row("results.md", alpha + " " * (5 - len(alpha)))
+        assert Decimal(beta) <= Decimal(study.beta_bounds(alpha).lower)
+        assert Fraction(power_at) >= 1 - Fraction(study.beta_bounds(alpha).lower)
+        assert Fraction(zcdp) >= 1 - Fraction(conversions.zcdp_beta(release.rho, alpha))
+    for delta in ("0.01  ", "1e-06 ", "1e-10 ", "1e-21 "):
+        at, proxy, overall, off = _row("results.md", f"{delta}     ")
+        assert release.proxy.delta_bounds(proxy).upper <= Fraction(at)
+        assert study.delta_bounds(overall).upper <= Fraction(at)
+        ends = study.epsilon_bounds(at).lower, release.proxy.epsilon_bounds(at).lower
+        assert Fraction(off) >= Fraction(ends[0]) / Fraction(ends[1]) - 1

@@ -88,7 +88,7 @@ def percent(share: Real, rounding: str, places: int = SHARE_PLACES) -> str:
     >>> percent(Fraction(1144, 10000), DOWN), percent(0.93314, UP, 1)
     ('11.44%', '93.4%')
     """
-    return f"{with_places(_fraction(share) * 100, places, rounding)}%"
+    return f"{with_places(as_fraction(share) * 100, places, rounding)}%"
 
 
 def with_places(value: Real, places: int, rounding: str) -> str:
@@ -99,7 +99,7 @@ def with_places(value: Real, places: int, rounding: str) -> str:
     """
     if not math.isfinite(value):
         return _endless(value)
-    scaled = _fraction(value) * 10**places
+    scaled = as_fraction(value) * 10**places
     steps = math.ceil(scaled) if rounding == UP else math.floor(scaled) if rounding == DOWN else round(scaled)
     return f"{Decimal(steps).scaleb(-places, Context(prec=len(str(abs(steps))) + 1)):f}"
 
@@ -145,7 +145,7 @@ def _written(number: Decimal, value: Real, digits: int) -> str:
         return _endless(number)
     if not number:
         return "0"
-    if Fraction(number) == _fraction(value):
+    if Fraction(number) == as_fraction(value):
         return _shortest(number)
     exponent = number.adjusted()
     if _PLAIN[0] < exponent < max(_PLAIN[1], digits):
@@ -167,7 +167,8 @@ def _shortest(number: Decimal) -> str:
     return f"{'-' if sign else ''}{kept[0]}{'.' + kept[1:] if kept[1:] else ''}e{exponent}"
 
 
-def _fraction(value: Real) -> Fraction:
+def as_fraction(value: Real) -> Fraction:
+    """The number itself, exactly."""
     return Fraction(value if isinstance(value, (int, Decimal, Fraction)) else float(value))
 
 

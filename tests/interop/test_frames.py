@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import sys
+from decimal import Decimal
 from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,7 +17,7 @@ from one_of_each import DESIGN, EVIL, HUGE, IN_BALLS, OBJECTS, STUDY
 from exactdp import InvalidInputError
 from exactdp.accounting.cross_check import CrossCheck
 from exactdp.accounting.explanation import Explanation
-from exactdp.census.grids import Grids
+from exactdp.census.grids import ARGUMENTS, Grids
 from exactdp.census.study import make_study
 from exactdp.errors import MissingExtraError
 from exactdp.guarantees.comparison import Comparison
@@ -99,20 +100,19 @@ def test_csv_reads_back_exactly(tmp_path: Path) -> None:
     frames.write_table([{**ROWS[0], "third": Fraction(1, 3)}, {**ROWS[1], "huge": Fraction(10**400)}], path)
     with path.open(encoding="utf-8", newline="") as file:
         first, second = csv.DictReader(file)
-    assert (first["text"], first["exact"], first["third"], first["huge"], first["yes"]) == (
-        EVIL,
-        "0.1",
-        "1/3",
-        "",
-        "True",
-    )
+    assert (first["text"], first["exact"], first["huge"], first["yes"]) == (EVIL, "0.1", "", "True")
+    assert (float(first["third"]), first["third_exact"]) == (1 / 3, "1/3")
     assert (second["text"], float(second["real"]), second["huge"], second["gap"]) == ("", math.inf, "1" + "0" * 400, "")
     frames.write_table(STUDY, path)
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(STUDY.results) * 4
-    assert rows[0]["argument"] == "1/3"
-    assert float(rows[0]["lower"]) == STUDY.results[0].delta[0][0]
+    assert (float(rows[0]["argument"]), rows[0]["argument_exact"]) == (1 / 3, "1/3")
+    bounds = (b for result in STUDY.results for name in ARGUMENTS for b in getattr(result, name))
+    for row, (lower, upper) in zip(rows, bounds, strict=True):
+        assert (float(row["lower"]), float(row["upper"])) == (lower, upper)
+        assert Decimal(row["lower"]) <= Decimal(lower)
+        assert Decimal(row["upper"]) >= Decimal(upper)
     assert [p.name for p in tmp_path.iterdir()] == ["Täble.CSV"]
 
 

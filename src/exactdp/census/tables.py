@@ -23,7 +23,7 @@ from exactdp.csv_cells import as_cell
 from exactdp.files import write_text
 from exactdp.guarantees.calibration import least_text
 from exactdp.numbers import exact_text
-from exactdp.numerals import whole_text
+from exactdp.numerals import DOWN, UP, for_file, whole_text
 
 CURVE_POINTS = 241
 
@@ -33,8 +33,10 @@ def write_study(study: Study, summary: Summary, folder: Path) -> list[Path]:
     curve = study.tradeoff(CURVE_POINTS)
     texts = {
         "pairs.csv": pairs_csv(study.grids, study.results),
-        "overall.csv": as_csv(("quantity", "argument", "at", "lower", "upper"), _overall_rows(study, summary)),
-        "tradeoff.csv": as_csv(("alpha", "beta_lower"), zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True)),
+        "overall.csv": numeric_csv(("quantity", "argument", "at", "lower", "upper"), _overall_rows(study, summary)),
+        "tradeoff.csv": numeric_csv(
+            ("alpha", "beta_lower"), zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True)
+        ),
         "study.json": json.dumps(_record(study, summary, curve), indent=1) + "\n",
     }
     for name, text in texts.items():
@@ -49,6 +51,45 @@ def as_csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     writer.writerow(map(as_cell, header))
     writer.writerows([as_cell(plain(x)) for x in row] for row in rows)
     return text.getvalue()
+
+
+def numeric_csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A table of results as CSV text: columns of numbers hold decimals only, and what is written is on the safe side.
+
+    A bound (columns `lower`, `upper` and their like) is the decimal of the same double that is not inside of it, so that the text
+    is a true claim as well. An exact number that is no short decimal, such as 1/3, is written as the nearest double, and exactly
+    in a column of its own beside it (`at_exact`), which is there only where it is needed.
+
+    >>> print(numeric_csv(("at", "upper"), [(Fraction(1, 3), 0.1)]), end="")
+    at,at_exact,upper
+    0.3333333333333333,1/3,0.100000000000000006
+    """
+    names, table = list(header), [list(row) for row in rows]
+    split = {
+        i for row in table for i, value in enumerate(row) if isinstance(value, Fraction) and "/" in whole_text(value)
+    }
+    wide_header = [name for i, head in enumerate(names) for name in ([head, f"{head}_exact"] if i in split else [head])]
+    wide_rows = [
+        [cell for i, value in enumerate(row) for cell in _cells(value, _SAFE.get(names[i]), i in split)]
+        for row in table
+    ]
+    return as_csv(wide_header, wide_rows)
+
+
+_SAFE = {
+    **dict.fromkeys(("lower", "beta_lower", "beta", "mu at least", "log_lower"), DOWN),
+    **dict.fromkeys(("upper", "zcdp_optimal", "zcdp_simple", "mu at most", "log_upper"), UP),
+}
+"""The safe side of a column, by its name."""
+
+
+def _cells(value: object, rounding: str | None, is_split: bool) -> list[object]:
+    """The cell of a value, and the one for its exact text."""
+    if rounding is not None and isinstance(value, float):
+        return [for_file(value, rounding), None] if is_split else [for_file(value, rounding)]
+    if is_split and isinstance(value, Fraction):
+        return [whole_text(value) if "/" not in whole_text(value) else float(value), exact_text(value)]
+    return [value, None] if is_split else [value]
 
 
 def plain(value: Any) -> Any:
@@ -86,7 +127,7 @@ def pairs_csv(grids: Grids, results: Iterable[PairResult]) -> str:
         for quantity, grid in grids.by_quantity.items()
         for at, bounds in zip(grid, getattr(result, quantity), strict=True)
     )
-    return as_csv(("k", "l", "quantity", "argument", "at", "lower", "upper"), rows)
+    return numeric_csv(("k", "l", "quantity", "argument", "at", "lower", "upper"), rows)
 
 
 def _overall_rows(study: Study, summary: Summary) -> list[tuple[object, ...]]:

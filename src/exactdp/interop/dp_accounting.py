@@ -92,8 +92,9 @@ class ExactAccountant(PrivacyAccountant):  # type: ignore[misc]
     with the bound of pure differential privacy in place of the moments where that is lower.
 
     >>> accountant = ExactAccountant()
-    >>> round(accountant.compose(DiscreteGaussianDpEvent(sigma=1.0), 10).get_epsilon(1e-10), 9)
-    24.678464457
+    >>> from exactdp.numerals import at_most
+    >>> at_most(accountant.compose(DiscreteGaussianDpEvent(sigma=1.0), 10).get_epsilon(1e-10), 9)
+    '24.6784645'
     """
 
     def __init__(self, neighboring_relation: Any = NeighboringRelation.ADD_OR_REMOVE_ONE) -> None:

@@ -1,7 +1,8 @@
 """Results as data frames of pandas or polars, CSV and Parquet files, and HTML for notebooks.
 
-A column has one type. Floats stay the doubles they are. Fractions become the nearest doubles in data frames and Parquet files,
-and exact texts in CSV. Decimals, and numbers beyond the range of a column, are texts, which lose nothing.
+A column has one type. Floats stay the doubles they are. Fractions become the nearest doubles in data frames and Parquet files;
+in CSV they are decimals, with the exact text in a column of its own where that is needed. Bounds in CSV are on their safe side as
+decimals too. Decimals, and numbers beyond the range of a column, are texts, which lose nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from exactdp.arithmetic_state import steady
-from exactdp.census.tables import as_csv
+from exactdp.census.tables import numeric_csv
 from exactdp.errors import InvalidInputError, MissingExtraError
 from exactdp.files import write_bytes, write_text
 from exactdp.interop.result_tables import Table, cell, cell_text, is_in_range, page_of, table_of
@@ -51,9 +52,15 @@ def write_table(obj: object, path: str | os.PathLike[str]) -> None:
         write_bytes(path, _parquet(_columns(table)))
         return
     try:
-        write_text(path, as_csv(table.columns, (map(cell_text, row) for row in table.rows)))
+        write_text(path, numeric_csv(table.columns, (map(_csv_cell, row) for row in table.rows)))
     except UnicodeEncodeError as error:
         raise InvalidInputError(f"A text in a file must be Unicode. Found {error.object[error.start]!a}.") from None
+
+
+def _csv_cell(value: object) -> object:
+    """A cell for a CSV file: numbers within the doubles as they are, everything else as an exact text."""
+    given = cell(value)
+    return given if isinstance(given, (float, Fraction)) and is_in_range(given) else cell_text(given)
 
 
 @steady

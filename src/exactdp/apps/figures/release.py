@@ -27,6 +27,7 @@ from exactdp.census.tables import CURVE_POINTS
 from exactdp.doubles import Floats
 from exactdp.guarantees.comparison import other_accounts
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon_simple
+from exactdp.numerals import UP, about, rounded, with_places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -218,10 +219,18 @@ def _delta_axis(axes: Axes, ticks: Sequence[float] = (1e-20, 1e-15, 1e-10, 1e-5,
 def _draw_epsilons(axes: Axes, rho: Fraction, deltas: list[float], exact: Floats) -> None:
     """epsilon against delta: exact, both conversions of zCDP, and the continuous Gaussian with the same rho."""
     others = other_accounts(rho, "delta", deltas)
-    axes.plot(deltas, others["zcdp_simple"], color=SIMPLE, lw=1.4, label=r"zCDP, $\rho + 2\sqrt{\rho\,\log(1/\delta)}$")
-    axes.plot(deltas, others["zcdp_optimal"], color=ZCDP, lw=1.4, label="zCDP, optimal conversion")
-    axes.plot(deltas, exact, color=EXACT, lw=1.8, label="Exact")
-    axes.plot(deltas, others["gaussian"], color=INK, lw=0.8, ls=(0, (4, 4)), label="Continuous Gaussian formula")
+    axes.plot(
+        deltas,
+        others["zcdp_simple"],
+        color=SIMPLE,
+        lw=1.4,
+        label=r"zCDP, $\rho + 2\sqrt{\rho\,\log(1/\delta)}$ (bound)",
+    )
+    axes.plot(deltas, others["zcdp_optimal"], color=ZCDP, lw=1.4, label="zCDP, optimal conversion (bound)")
+    axes.plot(deltas, exact, color=EXACT, lw=1.8, label="Exact (certified upper bound)")
+    axes.plot(
+        deltas, others["gaussian"], color=INK, lw=0.8, ls=(0, (4, 4)), label="Continuous Gaussian formula (estimate)"
+    )
     _delta_axis(axes)
     axes.legend(loc="lower left", **LEGEND)
 
@@ -230,7 +239,9 @@ def _mark(axes: Axes, value: float, colour: str, offset: tuple[int, int]) -> Non
     """A dot with its value at the delta that the Census Bureau quotes."""
     at, sides = float(_SHOWN_DELTA), ("left", "bottom") if offset[0] > 0 else ("right", "top")
     axes.plot([at], [value], "o", ms=4, color=colour)
-    text = axes.annotate(f"{value:.2f}", (at, value), offset, textcoords="offset points", fontsize=8, color=INK)
+    text = axes.annotate(
+        with_places(value, 2, UP), (at, value), offset, textcoords="offset points", fontsize=8, color=INK
+    )
     text.set(ha=sides[0], va=sides[1])
 
 
@@ -242,7 +253,7 @@ def _draw_difference(axes: Axes, title: str, grid: Sequence[Any], bounds: Floats
     if max(abs(y) for y in axes.get_ylim()) < 0.01:  # what is zero but for rounding looks like zero
         axes.set_ylim(-0.01, 0.01)
     width = float(np.nanmax(high - low, initial=0.0)) / 2
-    digit, power = f"{width:.0e}".split("e")
+    digit, power = f"{rounded(width, 1, UP):e}".split("e")
     axes.set_title(rf"{title} (certified within ${digit}\times10^{{{int(power)}}}$ ppm)", fontsize=9, color=INK)
 
 
@@ -270,7 +281,7 @@ def _note(axes: Axes, pair: tuple[int, int], curve: Floats, own: Floats) -> None
     if pair[0] != pair[1]:
         usable = own > 0
         largest = float(np.max(np.abs(curve[usable] / own[usable] - 1), initial=0.0)) * _MILLION
-        text = f"{largest:.2g} ppm" if largest >= 0.01 else "< 0.01 ppm"
+        text = f"{about(largest, 2)} ppm" if largest >= 0.01 else "< 0.01 ppm"
         axes.text(0.97, 0.95, text, transform=axes.transAxes, ha="right", va="top", fontsize=6.5, color=SOFT)
 
 

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from exactdp.errors import MissingExtraError
+from exactdp.errors import InvalidInputError, MissingExtraError
 from exactdp.files import write_bytes
+from exactdp.numbers import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 EXACT, ZCDP, SIMPLE, INK, SOFT, GRID = "#0072B2", "#D55E00", "#E69F00", "#333333", "#767676", "#E4E4E4"
 ERRORS = r"Type I error $\alpha$", r"Type II error $\beta$"
 LEGEND: dict[str, Any] = {"frameon": False, "fontsize": 8, "labelcolor": INK, "handlelength": 1.8}
-_UNDATED = {"png": {"Software": None}, "pdf": {"CreationDate": None}}  # the metadata of each kind of file
+_UNDATED: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None},
+}  # metadata by kind of file
+_ENDINGS = {**_UNDATED, "svg": {"Date": None}}
 
 
 def figure_class(what: str = "Figures") -> type[Figure]:
@@ -72,8 +77,11 @@ def save(figures: Iterable[tuple[str, Figure]], folder: Path) -> list[Path]:
     return paths
 
 
-def write_figure(path: str | os.PathLike[str], figure: Figure, ending: str = "png") -> None:
-    """Write a figure, all of it or nothing."""
+def write_figure(path: str | os.PathLike[str], figure: Figure, ending: str | None = None) -> None:
+    """Write a figure, all of it or nothing, as the ending of its name says: .png, .pdf or .svg."""
+    ending = Path(path).suffix.lower().removeprefix(".") if ending is None else ending
+    if ending not in _ENDINGS:
+        raise InvalidInputError(f"A figure is written to a .png, .pdf or .svg file. Found {shown(Path(path).name)}.")
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=ending, dpi=200, metadata=_UNDATED[ending])
+    figure.savefig(buffer, format=ending, dpi=200, metadata=_ENDINGS[ending])
     write_bytes(path, buffer.getvalue())

@@ -18,6 +18,7 @@ from exactdp.doubles import Floats
 from exactdp.guarantees.gaussian_estimates import gaussian_delta
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.numbers import Number, shown
+from exactdp.numerals import exact as exact_numeral
 from exactdp.theory.edgeworth_bound import EdgeworthBound
 from exactdp.theory.local_error import local_errors
 
@@ -122,7 +123,7 @@ def fitted_slope(folds: Sequence[int], values: Floats) -> float:
 
 def _name(composition: Composition) -> str:
     count, rho = sum(composition.mechanisms.values()), composition.rho
-    budget = "" if rho == math.inf else rf", $\rho$ = {float(rho):.4g}"
+    budget = "" if rho == math.inf else rf", $\rho$ = {exact_numeral(Fraction(rho))}"
     return f"{count} mechanism{'s' * (count > 1)}{budget}"
 
 
@@ -162,7 +163,7 @@ def _draw_oscillation(axes: Axes, composition: Composition, step: Fraction) -> N
     axes.axhline(0.0, color=ZCDP, lw=1.2)
     axes.fill_between(points, low, high, color=EXACT, alpha=0.25, lw=0)
     axes.plot(points, (low + high) / 2, "o-" if half <= 80 else "-", ms=2.2, lw=0.6, color=EXACT)
-    text = str(step) if len(str(step)) <= 12 else f"{h:.3g}"
+    text = exact_numeral(step)
     axes.set_xlabel(rf"Lattice point $t$ (loss $\rho + h\,t$, $h$ = {text})")
     dress(axes)
 
@@ -183,7 +184,7 @@ def _draw_smoothed(above: Axes, below: Axes, composition: Composition) -> None:
     where = [float(x) for x in losses]
     above.plot(where, (low + high) / 2, "o", ms=2.2, color=EXACT, label="Exact")
     above.set_ylim(0, None)
-    below.set_xlabel(f"Privacy loss (tents of half-width {float(width):.3g})")
+    below.set_xlabel(f"Privacy loss (tents of half-width {exact_numeral(width)})")
     if rho == math.inf:
         below.fill_between(where, low, high, color=EXACT, alpha=0.25, lw=0)
         below.plot(where, (low + high) / 2, "-", lw=0.6, color=EXACT)

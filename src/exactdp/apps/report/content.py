@@ -157,7 +157,7 @@ def _headline(summary: Summary, delta: Number | None) -> EpsilonRow:
 
 def _rounded_up(value: float | Decimal) -> Fraction:
     """Up to four decimals, or to six digits where that is finer."""
-    places = max(4, 5 - rounded(abs(value), 1, DOWN).adjusted()) if value else 4
+    places = max(4, 5 - rounded(value, 1, DOWN).adjusted()) if value else 4
     return Fraction(with_places(value, places, UP))
 
 

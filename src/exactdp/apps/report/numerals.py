@@ -89,7 +89,7 @@ def equals(value: Fraction) -> Markup:
 def percent(share: Real, places: int, rounding: str) -> Markup:
     """A share in percent; to the NEAREST it is marked, unless nothing was rounded."""
     shown = numerals.percent(share, rounding, places).removesuffix("%")
-    cut = rounding == NEAREST and math.isfinite(share) and Fraction(shown) != 100 * Fraction(share)
+    cut = rounding == NEAREST and math.isfinite(share) and Fraction(shown) != 100 * numerals.as_fraction(share)
     return text(as_markup(f"{'~' * cut}{shown}"), "\u202f%")
 
 
@@ -117,5 +117,5 @@ def relative_width(lower: Real, upper: Real) -> Fraction | float:
         return 0.0
     if not (upper and math.isfinite(lower) and math.isfinite(upper)):
         return math.inf
-    low, high = Fraction(lower), Fraction(upper)
+    low, high = numerals.as_fraction(lower), numerals.as_fraction(upper)
     return (high - low) / abs(high)

@@ -17,7 +17,7 @@ from exactdp.census.pair_results import account_pairs
 from exactdp.census.savings import calibrate_release, is_in_range
 from exactdp.census.study import make_study
 from exactdp.census.summary import summarize
-from exactdp.census.tables import as_csv, calibration_text, pairs_csv
+from exactdp.census.tables import calibration_text, numeric_csv, pairs_csv
 from exactdp.census.workers import Serial
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import Target, calibrate, target
@@ -107,13 +107,20 @@ def table(question: Record) -> TextFile:
         return {"text": text, "file_name": f"{stem}-pairs.csv"}
     if question["what"] == "noise":
         rows = [
-            (number, level["level"], *row.values())
+            (
+                number,
+                level["level"],
+                row["query"],
+                Fraction(row["rho"]),
+                Fraction(row["sigma2"]),
+                *list(row.values())[3:],
+            )
             for number in dict.fromkeys(numbers)
             for level in noise(release.allocations[number])["levels"]
             for row in level["queries"]
         ]
         header = ("path", "level", "query", "rho", "sigma2", "variance", "standard_error", "margin95")
-        return {"text": as_csv(header, rows), "file_name": f"{stem}-noise.csv"}
+        return {"text": numeric_csv(header, rows), "file_name": f"{stem}-noise.csv"}
     return {"text": _curve_csv(release.pair(*numbers), question), "file_name": f"{stem}-curves.csv"}
 
 
@@ -128,7 +135,7 @@ def _curve_csv(composition: Composition, question: Record) -> str:
         ("beta", "alpha", alpha, beta, None, None, estimate)
         for alpha, beta, estimate in zip(alphas, curve.beta.tolist(), gaussian, strict=True)
     ]
-    return as_csv(("quantity", "argument", "at", "lower", "upper", "zcdp_optimal", "gaussian_estimate"), rows)
+    return numeric_csv(("quantity", "argument", "at", "lower", "upper", "zcdp_optimal", "gaussian_estimate"), rows)
 
 
 def report(question: Record) -> TextFile:
