@@ -6,6 +6,7 @@ Fraction(24811, 5000)
 """
 
 from exactdp.census.budget_files import budget_toml, read_budget
+from exactdp.census.cell_noise import CellNoise
 from exactdp.census.pair_results import PairResult
 from exactdp.census.releases import Allocation, Release, release, release_names
 from exactdp.census.savings import Saving, level_saving, overall_saving
@@ -14,6 +15,7 @@ from exactdp.census.study import Study
 
 __all__ = [
     "Allocation",
+    "CellNoise",
     "PairResult",
     "Release",
     "Saving",

@@ -74,7 +74,7 @@ def _worst_pair(content: Content) -> Markup:
     if len(release.pairs) == 1:
         only = words(
             "This release has one directed path, so there is one pair: the path with itself, {pair}. It has {mechanisms}.",
-            pair=pair_text((release.full_path, release.full_path)),
+            pair=pair_text(release.proxy_pair),
             mechanisms=_mechanisms(content),
         )
         return text(tag("h3", "The worst pair"), paragraph(only))
@@ -132,7 +132,7 @@ def release_facts(content: Content) -> Section:
         ("Release", release.name),
         ("Source", release.source),
         ("Levels and queries", f"{whole(len(content.noise))} levels, {whole(queries)} budgets"),
-        ("Total budget", _total(release.rho)),
+        ("Total budget", _total(release.budget)),
         ("Directed paths", text(hence, " pairs" if pairs > 1 else " pair")),
         ("Noise", text("discrete Gaussian, \u03c3\u00b2\u202f=\u202f1/\u03c1 for a query of budget \u03c1")),
         ("Neighbours", "one record replaced by any other, possibly on another directed path"),
@@ -140,7 +140,7 @@ def release_facts(content: Content) -> Section:
     ]
     heads = columns("lrrr", "Level", "Queries", "Budget \u03c1", "Share of the budget")
     levels = [
-        [level.level, whole(len(level.queries)), data(level.rho, exact(level.rho)), _share(level.rho / release.rho)]
+        [level.level, whole(len(level.queries)), data(level.rho, exact(level.rho)), _share(level.rho / release.budget)]
         for level in content.noise
     ]
     body = [facts(rows), table("The budget by level of the full path", heads, levels, "slim"), _paths(content)]
