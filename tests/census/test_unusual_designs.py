@@ -278,12 +278,18 @@ def test_noise_is_checked_on_every_path() -> None:
         replace(USUAL, noise={("Nation", "age"): CellNoise(sensitivity=500, cells=10**6)}).check_noise()
 
 
+@each_design
+def test_one_level_alone(design: Release) -> None:
+    path, times = design.allocations[design.full_path], 2 if design.relation == "replace" else 1
+    for level, queries in design.table.items():
+        cells = {query: design.noise.get((level, query), CellNoise()).cells for query in queries}
+        alone = sum(times * cells[query] * path.mechanism(level, query) for query in queries)
+        assert level_pair(design, level) == alone
+
+
 @pytest.mark.parametrize("name", ["one path", "all Laplace"])
 def test_savings_sweeps_and_calibration(name: str) -> None:
     design = DESIGNS[name]
-    times = 2 if design.relation == "replace" else 1
-    own = Allocation(1, (), {"Region": design.table["Region"]}, design.noise).mechanisms
-    assert level_pair(design, "Region") == Composition({m: times * n for m, n in own.items()})
     with make_runner(1) as runner:
         rows = [row for part in sweep([SweptDesign(design, Fraction(2))], [Fraction(1, 10**5)], runner) for row in part]
     assert rows[0].rho == design.scaled(2).rho

@@ -31,6 +31,7 @@ from exactdp.numerals import whole_text
 
 _NAME = "name"
 _OPINION = tuple(f.name for f in fields(Opinion))
+_NOISE = tuple(f.name for f in fields(CellNoise))
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,6 @@ def table_of(obj: object) -> Table:
         return _joined([table_of(value) for value in obj])
     known = ", ".join(kind.__name__ for kind in _TABLES)
     raise InvalidInputError(f"A table shows one of {known}, or a list or mapping of rows. Found {shown(obj)}.")
-
-
-_NOISE = ("kind", "sensitivity", "cells")
 
 
 def page_of(result: object) -> Table:
