@@ -152,7 +152,7 @@ BAD_TOML = [
     ("a." * 100_000 + "a = 1", "at most 50 dots. Found more in line 1"),
     (
         "units = 1\n" + US + "a = 1",
-        "one of title, source, unit, total_rho, levels, level_shares, bypassed. Found units.",
+        "one of title, source, relation, unit, total_rho, full_path, levels, level_shares, bypassed. Found units.",
     ),
     (US + "a = 1\n[levels.' US']\na = 1", "Level names must differ. Found US twice."),
     (US + "a = 1\n'a ' = 1", "Query names must differ. Found a twice in level US."),
@@ -161,7 +161,7 @@ BAD_TOML = [
     (f"[levels.{'x' * 201}]\na = 1", "The name of a level must be a printable text of at most 200 characters."),
     ("title = 3\n" + US + "a = 1", "title must be a printable text of at most 1000 characters. Found 3."),
     (US + "a = 1\ntotal_rho = 1", "A query cannot be called total_rho"),
-    ("[levels.St.Louis]\na = 1", "Found a table in level St, query Louis"),
+    ("[levels.St.Louis]\na = 1", "Found a in level St, query Louis; put a name with a dot in quotation marks."),
     (US + "a = 'x'", "rho must be a number such as 0.0073, 73/10000 or 1e-3. Found x in level US, query a."),
     (US + "a = ''", "Found nothing in level US, query a."),
     (US + "a = true", "Found True in level US, query a."),
@@ -169,7 +169,7 @@ BAD_TOML = [
     (US + "a = 2020-01-01", "Found 2020-01-01 in level US, query a."),
     (US + "a = nan", "Found nan in level US, query a."),
     (US + "a = -inf", "Found -inf in level US, query a."),
-    (US + "a = '0,5'", "Found 0,5 in level US, query a."),
+    (US + "a = '0,5'", "decimal point. Found 0,5 in level US, query a; write 0.5."),
     (US + "a = '1e5_'", "Found 1e5_ in level US, query a."),
     (US + "a = '\u0663'", "Found \u0663 in level US, query a."),
     (US + "a = '1/0'", "rho must not have a zero denominator. Found 1/0 in level US, query a."),
@@ -234,7 +234,11 @@ BAD_CSV = [
     ("level,sex,sex\nUS,1,", "Query names must differ. Found sex twice in the header."),
     ("level,query,rho\nUS,sex,1\nUS,sex,1", "Query names must differ. Found sex twice in level US."),
     ("level,sigma2\nUS,1", "A query cannot be called sigma2"),
-    ("level,query,budget\nUS,sex,1", "one of rho, sigma2, share. Found level,query,budget."),
+    (
+        "level,query,budget\nUS,sex,1",
+        "one of rho, sigma2, share; further columns may be sigma, scale, sensitivity, cells, noise. "
+        "Found level,query,budget.",
+    ),
     ("# unit: rho\nlevel,query,sigma2\nUS,sex,1", "Found rho and sigma2."),
     ("level,query,rho\nUS,sex,", "Found nothing in level US, query sex."),
     ("level,sex\nUS,zero", "Found zero in level US, query sex."),
@@ -256,7 +260,7 @@ BAD_CSV = [
     ("# bypassed: US\nlevel,sex\nUS,1", "bypassed and a number, then a colon. Found something else in line 1"),
     ("# bypassed x: State\nlevel,sex\nUS,1", "whole number from 1 to 999999. Found x."),
     ("# bypassed 1: US\nlevel,sex\nUS,1", "The top level cannot be bypassed"),
-    ("level,sex\nU\x00S,1", "The name of a level must be a printable text"),
+    ("level,sex\nU\x00S,1", "Found other bytes in line 2; save it as UTF-8"),
 ]
 
 
@@ -289,7 +293,9 @@ def test_bad_files(tmp_path: Path) -> None:
     assert "must end in .toml or .csv. Found toml" in sentence_of(BY_HAND, "toml")
     assert f"at most {MOST_BYTES} bytes. Found more in a.csv" in sentence_of(b"#" * (MOST_BYTES + 1), "a.csv")
     for name in ("a.toml", "a.csv"):
-        assert f"Found other bytes in line 2 of {name}; save it as UTF-8." in sentence_of(b"# x\n\xff", name)
+        said = sentence_of(b"# x\n\xff", name)
+        assert f"The budget file {name} must be encoded in UTF-8. Found other bytes in line 2; save it as UTF-8" in said
+    assert "Found a workbook (.xlsx); save the sheet as CSV UTF-8" in sentence_of(b"PK", "a.xlsx")
 
 
 def test_what_cannot_be_read_again_is_not_written() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -24,6 +25,7 @@ from exactdp.accounting.certificates.certificate import certify
 from exactdp.accounting.certificates.verify import Check, Verification
 from exactdp.accounting.cross_check import Opinion
 from exactdp.census import certify_design
+from exactdp.census.cell_noise import CellNoise
 from exactdp.census.grids import Grids
 from exactdp.census.releases import Release
 from exactdp.census.savings import Saving
@@ -58,6 +60,7 @@ STUDY = SPINE.account(epsilons=["1/3"], deltas=["1e-5", "1e-10"], alphas=[0.1])
 SMALL = Release(
     "small", "Small", "", {"US": {"a": Fraction(1)}, "State": {"b": Fraction(1, 2)}}, {1: (), 2: ("State",)}
 )
+UNUSUAL = replace(SMALL, relation="add/remove", noise={("State", "b"): CellNoise("discrete laplace", 2, 3)})
 IN_BALLS = make_study(SMALL, Grids.read([1], ["1e-5"], [], 20))
 EMPTY = np.empty((0, 3))
 
@@ -98,6 +101,10 @@ OBJECTS: dict[str, Any] = {
     "saving": Saving(Fraction(5), Fraction(1, 10**400), Fraction(1, 3)),
     "design": DESIGN,
     "release": exactdp.census.release("dhc-persons-us"),
+    "unusual design": UNUSUAL,
+    "unusual allocation": UNUSUAL.allocations[1],
+    "unusual study": UNUSUAL.account(epsilons=[1]),
+    "cell noise": CellNoise("gaussian", 3, 2),
     "allocation": exactdp.census.release("dhc-persons-us").allocations[2],
     "study": STUDY,
     "study in balls": IN_BALLS,

@@ -19,7 +19,8 @@ from exactdp.doubles import Floats
 from exactdp.engine.effort import Effort
 from exactdp.mechanisms.mechanism import Mechanism
 
-_HELD = 32
+HELD = 64
+"""Pairs whose answers are kept for the next question: beyond, each question computes all of them again."""
 
 
 class Question(NamedTuple):
@@ -80,7 +81,7 @@ class SeparatePairs(PairAnswers):
 
     mechanisms: tuple[Mapping[Mechanism, int], ...]
     _held: Recent[frozenset[tuple[Mechanism, int]], BothDirections] = field(
-        default_factory=lambda: Recent(_HELD), repr=False, compare=False
+        default_factory=lambda: Recent(HELD), repr=False, compare=False
     )
 
     @property

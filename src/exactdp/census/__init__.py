@@ -6,6 +6,7 @@ Fraction(24811, 5000)
 """
 
 from exactdp.census.budget_files import budget_toml, read_budget
+from exactdp.census.cell_noise import CellNoise
 from exactdp.census.design_proof import certify_design
 from exactdp.census.pair_results import PairResult
 from exactdp.census.releases import Allocation, Release, release, release_names
@@ -15,6 +16,7 @@ from exactdp.census.study import Study
 
 __all__ = [
     "Allocation",
+    "CellNoise",
     "PairResult",
     "Release",
     "Saving",

@@ -1,5 +1,5 @@
 """Budget files as CSV: lines `# setting: value`, then either `level,QUERY,QUERY,...` and a row for each level, or
-`level,query,rho` and a row for each budget.
+`level,query,rho` and a row for each budget, with further columns `sensitivity`, `cells` and `noise` if need be.
 """
 
 from __future__ import annotations
@@ -9,15 +9,17 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from exactdp.census.budget_cells import NUMBERS, TRAITS, touched
 from exactdp.census.budget_design import MOST_BYTES, SETTINGS, UNITS, Draft, checked, contents, single_spaced
-from exactdp.census.releases import Release
+from exactdp.census.cell_noise import USUAL, CellNoise
+from exactdp.census.releases import REPLACE, Release
 from exactdp.census.tables import as_csv
 from exactdp.csv_cells import from_cell
+from exactdp.csv_text import separator
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import shown
 
 _CUT = re.compile(r"[,;]\s*'*[=+\-@]")
-_SEMICOLONS = re.compile(r'\s*"?level"?\s*;', re.IGNORECASE)
 
 
 def csv_draft(text: str) -> Draft:
@@ -57,18 +59,25 @@ def csv_draft(text: str) -> Draft:
 def _long(
     header: list[str], rows: Iterator[tuple[int, list[str]]], settings: dict[str, object]
 ) -> Sequence[tuple[str, Sequence[tuple[str, object]]]]:
-    """The levels of a file with one budget in a row; the header's unit is put into the settings."""
-    unit = header[2].lower() if len(header) == 3 else ""
-    if unit not in UNITS:
+    """The levels of a file with one budget in a row; a unit that is the header's only number is put into the settings."""
+    columns = [name.lower() for name in header[2:]]
+    numbers = [name for name in columns if name in NUMBERS]
+    if not numbers or not {*columns} <= {*NUMBERS, *TRAITS} or len({*columns}) < len(columns):
         raise InvalidInputError(
-            f"The header must be level,query and then one of {', '.join(UNITS)}. Found {shown(','.join(header))}."
+            f"The header must be level,query and then one of {', '.join(UNITS)}; further columns may be "
+            f"{', '.join(name for name in (*NUMBERS, *TRAITS) if name not in UNITS)}. Found {shown(','.join(header))}."
         )
-    if str(settings.setdefault("unit", unit)).lower() != unit:
+    if len(numbers) == 1 and numbers[0] in UNITS and str(settings.setdefault("unit", *numbers)).lower() != numbers[0]:
         raise InvalidInputError(
-            f"The unit must be the same above the header and in it. Found {shown(settings['unit'])} and {unit}."
+            f"The unit must be the same above the header and in it. Found {shown(settings['unit'])} and {numbers[0]}."
         )
     levels: dict[str, list[tuple[str, object]]] = {}
-    for level, query, value in _even(rows, 3):
+    for level, query, *cells in _even(rows, len(header)):
+        value: object = cells[0]
+        if len(columns) > 1:
+            value = {name: cell for name, cell in zip(columns, cells, strict=True) if cell}
+        elif numbers[0] not in UNITS:
+            value = {numbers[0]: cells[0]}
         levels.setdefault(single_spaced(level), []).append((query, value))
     return list(levels.items())
 
@@ -102,9 +111,9 @@ def _read_remark(line: str, number: int, settings: dict[str, object], bypassed: 
 
 def _rows(lines: Sequence[str], start: int) -> Iterator[tuple[int, list[str]]]:
     """The rows from line `start` on, each with its line number; empty rows and remarks are left out."""
-    delimiter = ";" if start < len(lines) and _SEMICOLONS.match(lines[start]) else ","
     ended = (f"{line}\n" for line in lines[start:])
-    reader = csv.reader(ended, delimiter=delimiter, strict=True, skipinitialspace=True)
+    delimiter = separator(lines[start]) if start < len(lines) else ","
+    reader = csv.reader(ended, delimiter=delimiter, strict=True, skipinitialspace=delimiter != "\t")
     try:
         for row in reader:
             cells = [from_cell(cell.strip()) for cell in row]
@@ -133,13 +142,21 @@ def _even(rows: Iterator[tuple[int, list[str]]], width: int) -> Iterator[list[st
 def budget_csv(release: Release) -> str:
     """The text of a CSV budget file, one budget in a row, every budget an exact fraction.
 
-    Guarantee: reading the text gives the table and the bypassed sets again, in the same order; what cannot be written so is
-    refused.
+    Guarantee: reading the text gives table, bypassed sets, neighbours and noise again, in the same order; what cannot be written
+    so is refused.
     """
-    remarks = [f"# {key}: {value}" for key, value in (("title", release.title), ("source", release.source)) if value]
+    relation = "" if release.relation == REPLACE else release.relation
+    full_path = "" if () in release.bypassed.values() else "false"
+    said = {"title": release.title, "source": release.source, "relation": relation, "full_path": full_path}
+    remarks = [f"# {key}: {value}" for key, value in said.items() if value]
     remarks += [f"# bypassed {number}: {'; '.join(levels)}".rstrip() for number, levels in release.bypassed.items()]
-    rows = [(level, query, str(rho)) for level, queries in release.table.items() for query, rho in queries.items()]
-    text = "\n".join([*map(_one_cell, remarks), as_csv(("level", "query", "rho"), rows)])
+    columns = ("level", "query", "rho", *(TRAITS if release.noise else ()))
+    rows = [
+        (level, query, str(rho), *(_traits(release.noise.get((level, query), USUAL)) if release.noise else ()))
+        for level, queries in release.table.items()
+        for query, rho in queries.items()
+    ]
+    text = "\n".join([*map(_one_cell, remarks), as_csv(columns, rows)])
     try:
         again = checked(csv_draft(text), release.name, release.source)
         same = len(text.encode()) <= MOST_BYTES and contents(again) == contents(release)
@@ -151,6 +168,13 @@ def budget_csv(release: Release) -> str:
             f"Found others in {shown(release.name)}; rename the level."
         )
     return text
+
+
+def _traits(noise: CellNoise) -> tuple[str, str, str]:
+    """The cells of the columns that tell a query's noise; empty where it is the usual one."""
+    counts = dict(touched(noise))
+    kind = "" if noise.kind == USUAL.kind else noise.kind
+    return str(counts.get("sensitivity", "")), str(counts.get("cells", "")), kind
 
 
 def _one_cell(remark: str) -> str:

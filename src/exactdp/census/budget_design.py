@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count
 
-from exactdp.census.releases import Release
+from exactdp.census.budget_cells import WrittenQuery, read_query
+from exactdp.census.budget_numbers import LIMITS, NUMBER, about, exact_sum, must_be_one, number, within
+from exactdp.census.releases import RELATIONS, Release
 from exactdp.census.spine import Table
 from exactdp.errors import InvalidInputError
-from exactdp.mechanisms.discrete_gaussian import LARGEST_SIGMA2, SMALLEST_SIGMA2
-from exactdp.numbers import rational, shown
+from exactdp.numbers import shown
 
-SETTINGS = ("title", "source", "unit", "total_rho")
+SETTINGS = ("title", "source", "relation", "unit", "total_rho", "full_path")
 UNITS = ("rho", "sigma2", "share")
 MOST_BYTES = 1_000_000
 MOST_CELLS = 10_000
 MOST_BYPASSED = 1_000
-RESERVED = {*SETTINGS, *UNITS, "level", "levels", "level_shares", "query", "bypassed"}
-_MOST_BITS = 6_310  # of a common denominator: 1,900 digits, so that every budget can be written in fewer than 4,000
-_LIMITS = {
-    "rho": (1 / LARGEST_SIGMA2, 1 / SMALLEST_SIGMA2),
-    "sigma2": (SMALLEST_SIGMA2, LARGEST_SIGMA2),
-    "share": (SMALLEST_SIGMA2 / LARGEST_SIGMA2, Fraction(1)),
-}
-NUMBER = re.compile(r"[+-]?([0-9]+/[0-9]+|([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)")
+RESERVED = {"title", "source", "unit", "total_rho", *UNITS, "level", "levels", "level_shares", "query", "bypassed"}
 BYPASS_NUMBER = re.compile(r"0{0,5}[1-9][0-9]{0,5}")
 
 
 @dataclass(frozen=True)
 class Draft:
-    """What a budget file says, unchecked: names and numbers as they were written, in the order of the file."""
+    """What a budget file says, unchecked: names and numbers as they were written, in the order of the file.
+
+    A query has a number, or a mapping such as `read_query` takes.
+    """
 
     settings: Mapping[str, object]
     levels: Sequence[tuple[str, Sequence[tuple[str, object]]]]
@@ -43,33 +40,68 @@ class Draft:
 def checked(draft: Draft, name: str, source: str) -> Release:
     """The release that a draft describes; `name` and `source` stand in for a title and a source that it does not give.
 
-    Guarantee: exact fractions; each budget, also after any of the bypassed sets, is one that DiscreteGaussian accepts.
+    Guarantee: exact fractions; each budget, also after any of the bypassed sets, gives noise that there is.
     """
-    unit = str(draft.settings.get("unit", "rho")).strip().lower()
-    if unit not in UNITS:
-        raise InvalidInputError(f"unit must be one of {', '.join(UNITS)}. Found {shown(unit) or 'nothing'}.")
+    unit = _word(draft.settings, "unit", UNITS)
     cells = _cells(draft)
-    total = _number(draft.settings["total_rho"], "total_rho", "rho") if "total_rho" in draft.settings else None
-    if unit == "share":
-        table = _from_shares(cells, total, draft.level_shares)
-    elif draft.level_shares is not None:
+    total = number(draft.settings["total_rho"], "total_rho", "rho") if "total_rho" in draft.settings else None
+    if unit != "share" and draft.level_shares is not None:
         raise InvalidInputError(f'level_shares go with unit = "share". Found the unit {unit}; remove one of the two.')
-    else:
-        table = _from_budgets(cells, unit)
+    queries = _queries(cells, unit)
+    table: Table = {level: {query: found.amount for query, found in own.items()} for level, own in queries.items()}
+    if unit == "share":
+        table = _from_shares(table, total, draft.level_shares)
     found = total_budget(table)
     if total is not None and total != found:
         raise InvalidInputError(
-            f"total_rho must equal the sum of the budgets, {_about(found)}. Found {shown(total)}; "
+            f"total_rho must equal the sum of the budgets, {about(found)}. Found {shown(total)}; "
             "correct the budgets, or leave total_rho out."
         )
     title = _text(draft.settings.get("title", ""), "title") or name
     given = _text(draft.settings.get("source", ""), "source") or source
-    return Release(name, title, given, table, _bypassed(draft.bypassed, table))
+    paths = with_full_path(_bypassed(draft.bypassed, table), _has_full_path(draft.settings))
+    noise = {(level, query): found.noise for level, own in queries.items() for query, found in own.items()}
+    result = Release(name, title, given, table, paths, _word(draft.settings, "relation", RELATIONS), noise)
+    result.check_noise()
+    return result
+
+
+def _word(settings: Mapping[str, object], key: str, words: Sequence[str]) -> str:
+    """One of the words, the first unless the file says otherwise."""
+    found = str(settings.get(key, words[0])).strip().lower()
+    if found not in words:
+        raise InvalidInputError(f"{key} must be one of {', '.join(words)}. Found {shown(found) or 'nothing'}.")
+    return found
+
+
+def _has_full_path(settings: Mapping[str, object]) -> bool:
+    given = settings.get("full_path", True)
+    written = str(given).strip().lower() if isinstance(given, bool | str) else ""
+    if written not in ("true", "false"):
+        raise InvalidInputError(
+            f"full_path must be true, or false where no record takes the path that bypasses nothing. Found {shown(given)}."
+        )
+    return written == "true"
+
+
+def with_full_path(given: Mapping[int, tuple[str, ...]], is_taken: bool) -> Mapping[int, tuple[str, ...]]:
+    """The numbered sets, and with them the empty one unless no record takes the full path; it gets the least free number."""
+    has_it = () in given.values()
+    if is_taken:
+        free = next(number for number in count(1) if number not in given)
+        return given if has_it else {**given, free: ()}
+    if has_it or not given:
+        raise InvalidInputError(
+            "full_path = false says that no record takes the path that bypasses nothing. "
+            f"Found {'that path among the bypassed sets' if has_it else 'no other path'}; remove full_path."
+        )
+    return given
 
 
 def contents(release: Release) -> tuple[object, ...]:
-    """What a budget file says of a release beside its texts: the table and the bypassed sets, in their order."""
-    return [(level, list(queries.items())) for level, queries in release.table.items()], list(release.bypassed.items())
+    """What a budget file says of a release beside its texts: table, bypassed sets, neighbours and noise, in their order."""
+    table = [(level, list(queries.items())) for level, queries in release.table.items()]
+    return table, list(release.bypassed.items()), release.relation, list(release.noise.items())
 
 
 def total_budget(table: Table) -> Fraction:
@@ -77,10 +109,10 @@ def total_budget(table: Table) -> Fraction:
 
     A bypassed level leaves the total as it is, so that no budget of any path can be above it.
     """
-    total = _exact_sum(rho for queries in table.values() for rho in queries.values())
-    most = _LIMITS["rho"][1]
+    total = exact_sum(rho for queries in table.values() for rho in queries.values())
+    most = LIMITS["rho"][1]
     if total > most:
-        raise InvalidInputError(f"The budgets must sum to at most {most}, in rho. Found {_about(total)}.")
+        raise InvalidInputError(f"The budgets must sum to at most {most}, in rho. Found {about(total)}.")
     return total
 
 
@@ -108,47 +140,45 @@ def _cells(draft: Draft) -> dict[str, dict[str, object]]:
                     f"A query cannot be called {query}, a word of the format, as in level {shown(level)}. "
                     "Rename it; if it is a setting, put it above the first level."
                 )
+            if query.lower() in SETTINGS and isinstance(value, bool | str) and not NUMBER.fullmatch(str(value).strip()):
+                raise InvalidInputError(
+                    f"{query} must stand above the first level. Found it in level {shown(level)}; move it up."
+                )
             result[level][_fresh(query, "Query", result[level], f" in level {shown(level)}")] = value
     return result
 
 
-def _from_budgets(cells: Mapping[str, Mapping[str, object]], unit: str) -> Table:
-    def rho(value: object, level: str, query: str) -> Fraction:
+def _queries(cells: Mapping[str, Mapping[str, object]], unit: str) -> dict[str, dict[str, WrittenQuery]]:
+    def read(value: object, level: str, query: str) -> WrittenQuery:
         try:
-            number = _number(value, unit, unit, _place(level, query))
+            return read_query(value, unit, _place(level, query))
         except InvalidInputError as error:
             error.where = {"level": level, "query": query}
             raise
-        return 1 / number if unit == "sigma2" else number
 
     return {
-        level: {query: rho(value, level, query) for query, value in queries.items()} for level, queries in cells.items()
-    }
-
-
-def _from_shares(
-    cells: Mapping[str, Mapping[str, object]], total: Fraction | None, level_shares: Sequence[tuple[str, object]] | None
-) -> Table:
-    if total is None:
-        raise InvalidInputError("Shares need the budget that they are shares of. Found no total_rho; add it.")
-    shares = {
-        level: {query: _number(value, "share", "share", _place(level, query)) for query, value in queries.items()}
+        level: {query: read(value, level, query) for query, value in queries.items()}
         for level, queries in cells.items()
     }
+
+
+def _from_shares(shares: Table, total: Fraction | None, level_shares: Sequence[tuple[str, object]] | None) -> Table:
+    if total is None:
+        raise InvalidInputError("Shares need the budget that they are shares of. Found no total_rho; add it.")
     if level_shares is None:
-        _must_be_one((share for queries in shares.values() for share in queries.values()), "The shares")
+        must_be_one((share for queries in shares.values() for share in queries.values()), "The shares")
         of_level = dict.fromkeys(shares, Fraction(1))
     else:
         of_level = _level_shares(level_shares, shares)
         for level, queries in shares.items():
-            _must_be_one(queries.values(), f"The shares within level {shown(level)}")
+            must_be_one(queries.values(), f"The shares within level {shown(level)}")
     table = {
         level: {query: total * of_level[level] * share for query, share in queries.items()}
         for level, queries in shares.items()
     }
     for level, budgets in table.items():
         for query, rho in budgets.items():
-            _within(rho, rho, "share times total_rho", "rho", _place(level, query))
+            within(rho, rho, "share times total_rho", "rho", _place(level, query))
     return table
 
 
@@ -158,11 +188,11 @@ def _level_shares(given: Sequence[tuple[str, object]], levels: Collection[str]) 
         level = _fresh(_name(written, "level"), "Level", result, " in level_shares")
         if level not in levels:
             raise InvalidInputError(f"A level in level_shares must be one of {_listed(levels)}. Found {shown(level)}.")
-        result[level] = _number(value, "level share", "share", f" in level {shown(level)}")
+        result[level] = number(value, "level share", "share", f" in level {shown(level)}")
     missing = [level for level in levels if level not in result]
     if missing:
         raise InvalidInputError(f"level_shares must name every level. Found no share of {shown(missing[0])}; add it.")
-    _must_be_one(result.values(), "The level shares")
+    must_be_one(result.values(), "The level shares")
     return result
 
 
@@ -193,54 +223,7 @@ def _bypassed(given: Sequence[tuple[str, Sequence[str]]], levels: Collection[str
                 )
             chosen[_fresh(level, "Level", chosen, f" in the bypassed set {number}")] = None
         result[number] = tuple(chosen)
-    return result or {1: ()}
-
-
-def _number(value: object, what: str, limits: str, place: str = "") -> Fraction:
-    """The exact number that was written, refused if it is none or outside the limits."""
-    if isinstance(value, str):
-        value = value.strip()
-    if type(value) is not int and not (isinstance(value, str) and NUMBER.fullmatch(value)):
-        raise InvalidInputError(
-            f"{what} must be a number such as 0.0073, 73/10000 or 1e-3. Found {shown(value) or 'nothing'}{place}."
-        )
-    try:
-        number = rational(value, what)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{str(error).removesuffix('.')}{place}.") from None
-    if number <= 0:
-        raise InvalidInputError(f"{what} must be positive. Found {shown(value)}{place}.")
-    return _within(number, value, what, limits, place)
-
-
-def _within(number: Fraction, written: object, what: str, limits: str, place: str) -> Fraction:
-    low, high = _LIMITS[limits]
-    if not low <= number <= high:
-        raise InvalidInputError(
-            f"{what} must be between {float(low):g} and {float(high):g}. Found {shown(written)}{place}."
-        )
-    return number
-
-
-def _must_be_one(shares: Iterable[Fraction], what: str) -> None:
-    total = _exact_sum(shares)
-    if total != 1:
-        gap = f"{float(abs(total - 1)):.3g} too {'much' if total > 1 else 'little'}"
-        raise InvalidInputError(
-            f"{what} must sum to exactly 1. Found {_about(total)}, which is {gap}; write thirds and the like as 1/3."
-        )
-
-
-def _exact_sum(numbers: Iterable[Fraction]) -> Fraction:
-    """The sum, refused where the common denominator is too long to work with."""
-    terms, common = tuple(numbers), 1
-    for term in terms:
-        common = math.lcm(common, term.denominator)
-        if common.bit_length() > _MOST_BITS:
-            raise InvalidInputError(
-                "The numbers must have a common denominator of at most 1,900 digits. Found a longer one; round them."
-            )
-    return Fraction(sum(term.numerator * (common // term.denominator) for term in terms), common)
+    return result
 
 
 def _name(written: str, kind: str) -> str:
@@ -278,8 +261,3 @@ def _place(level: str, query: str) -> str:
 def _listed(levels: Collection[str]) -> str:
     names = [shown(level) for level in levels]
     return ", ".join(names if len(names) <= 20 else [*names[:19], "..."])
-
-
-def _about(value: Fraction) -> str:
-    """The fraction and what it is about as a decimal."""
-    return f"{shown(value)} (about {float(value):.6g})" if value.denominator > 1 else shown(value)

@@ -1,7 +1,7 @@
 """Budget files: a design of one's own, written by hand as TOML or CSV, read as the same object as a built-in release.
 
-TOML: the settings `title`, `source`, `unit`, `total_rho`, then a table `[levels.NAME]` of budgets for each level, top first,
-then `[level_shares]` and `[bypassed]`, all but the levels optional. CSV: see budget_csv.
+TOML: the settings `title`, `source`, `relation`, `unit`, `total_rho`, `full_path`, then a table `[levels.NAME]` of budgets for
+each level, top first, then `[level_shares]` and `[bypassed]`, all but the levels optional. CSV: see budget_csv.
 """
 
 from __future__ import annotations
@@ -10,12 +10,16 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path, PurePath
 
 from exactdp.arithmetic_state import steady
+from exactdp.census.budget_cells import touched
 from exactdp.census.budget_csv import csv_draft
 from exactdp.census.budget_design import MOST_BYTES, SETTINGS, Draft, checked, contents, total_budget
-from exactdp.census.releases import Release
+from exactdp.census.cell_noise import CellNoise
+from exactdp.census.releases import REPLACE, Release
+from exactdp.csv_text import decoded, refuse_spreadsheet
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import shown
 
@@ -28,7 +32,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 def read_budget(path: Path | str) -> Release:
     """The release that a budget file describes, named after the file; the suffix says whether it is TOML or CSV.
 
-    A query of budget rho gets noise of sigma2 = 1 / rho.
+    A query of budget rho gets discrete Gaussian noise of sigma2 = 1 / rho unless its table says otherwise.
     Guarantee: every decimal and fraction is read exactly; a file that is not understood is refused in one sentence.
     """
     with Path(path).open("rb") as file:
@@ -43,6 +47,7 @@ def parse_budget(content: bytes, file_name: str) -> Release:
     ('small', Fraction(1, 3), Fraction(19, 30))
     """
     file = PurePath(file_name)
+    refuse_spreadsheet(file.name, "A budget file")
     if file.suffix.lower() not in (".toml", ".csv"):
         raise InvalidInputError(f"A budget file must end in .toml or .csv. Found {shown(file.name)}; rename it.")
     if not file.stem.strip("."):  # the design is named after the file, and folders are named after the design
@@ -53,14 +58,7 @@ def parse_budget(content: bytes, file_name: str) -> Release:
         raise InvalidInputError(
             f"A budget file must have at most {MOST_BYTES} bytes. Found more in {shown(file.name)}."
         )
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InvalidInputError(
-            f"A budget file must be encoded in UTF-8. Found other bytes in line {line} of {shown(file.name)}; "
-            "save it as UTF-8."
-        ) from None
+    text = decoded(content, f"The budget file {shown(file.name)}")
     draft = _toml_draft(text) if file.suffix.lower() == ".toml" else csv_draft(text)
     return checked(draft, file.stem, file.name)
 
@@ -69,8 +67,8 @@ def parse_budget(content: bytes, file_name: str) -> Release:
 def budget_toml(release: Release) -> str:
     """The text of a TOML budget file, every budget an exact fraction.
 
-    Guarantee: reading the text gives the table and the bypassed sets again, in the same order; what cannot be written so is
-    refused.
+    Guarantee: reading the text gives table, bypassed sets, neighbours and noise again, in the same order; what cannot be written
+    so is refused.
 
     >>> from exactdp.census.releases import release
     >>> print(budget_toml(release("dhc-persons-us")).splitlines()[5:7])
@@ -79,11 +77,14 @@ def budget_toml(release: Release) -> str:
     lines = [
         f"title = {_quoted(release.title)}",
         f"source = {_quoted(release.source)}",
+        *([] if release.relation == REPLACE else [f"relation = {_quoted(release.relation)}"]),
         'unit = "rho"',
         f'total_rho = "{total_budget(release.table)}"',
+        *([] if () in release.bypassed.values() else ["full_path = false"]),
     ]
     for level, queries in release.table.items():
-        lines += ["", f"[levels.{_key(level)}]", *(f'{_key(query)} = "{rho}"' for query, rho in queries.items())]
+        lines += ["", f"[levels.{_key(level)}]"]
+        lines += [f"{_key(query)} = {_value(rho, release.noise.get((level, query)))}" for query, rho in queries.items()]
     lines += ["", "[bypassed]"]
     lines += [f"{number} = [{', '.join(map(_quoted, levels))}]" for number, levels in release.bypassed.items()]
     text = "\n".join(lines) + "\n"
@@ -93,6 +94,14 @@ def budget_toml(release: Release) -> str:
             f"Found others in {shown(release.name)}."
         )
     return text
+
+
+def _value(rho: Fraction, noise: CellNoise | None) -> str:
+    """The number of a query, or its table where its noise is not the usual one."""
+    if noise is None:
+        return f'"{rho}"'
+    parts = [f'rho = "{rho}"', *(f"{name} = {n}" for name, n in touched(noise))]
+    return f"{{ {', '.join([*parts, f'noise = {_quoted(noise.kind)}'])} }}"
 
 
 def _quoted(text: str) -> str:
@@ -116,12 +125,6 @@ def _toml_draft(text: str) -> Draft:
             raise InvalidInputError(
                 f"A level must be a table of queries, such as [levels.US]. Found {shown(queries)} for {shown(level)}."
             )
-        for query, value in queries.items():
-            if isinstance(value, dict):
-                raise InvalidInputError(
-                    f"A query must have one number. Found a table in level {shown(level)}, query {shown(query)}; "
-                    "put a name with a dot in quotation marks."
-                )
         levels.append((level, list(queries.items())))
     bypassed = []
     for number, names in _table(record, "bypassed").items():

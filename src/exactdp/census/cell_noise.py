@@ -11,6 +11,7 @@ from exactdp.mechanisms.discrete_gaussian import LARGEST_SENSITIVITY, DiscreteGa
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.mechanism import Mechanism
+from exactdp.notebooks import repr_html
 from exactdp.numbers import root_up, shown, whole
 
 DISCRETE_GAUSSIAN, GAUSSIAN, DISCRETE_LAPLACE = "discrete gaussian", "gaussian", "discrete laplace"
@@ -29,6 +30,8 @@ class CellNoise:
     >>> CellNoise("discrete laplace", sensitivity=2).mechanism(Fraction(1, 9))
     DiscreteLaplace('3', sensitivity=2)
     """
+
+    _repr_html_ = repr_html
 
     kind: str = DISCRETE_GAUSSIAN
     sensitivity: int = 1

@@ -13,7 +13,7 @@ import numpy as np
 
 from exactdp.accounting.composition import Composition
 from exactdp.accounting.pairs import Pairs
-from exactdp.accounting.separate_pairs import Question, SeparatePairs
+from exactdp.accounting.separate_pairs import HELD, Question, SeparatePairs
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
 from exactdp.census.cell_noise import DISCRETE_GAUSSIAN
@@ -83,7 +83,7 @@ def _family(release: Release) -> Family | None:
         return None
     paths = [Composition(allocation.mechanisms) for _, allocation in sorted(release.allocations.items())]
     family = Family(tuple(Group.of_each(path.discrete_gaussians) for path in paths))
-    if release.noise and len(family.pairs) <= _FEW and len({lattice.spread for lattice in family.own}) > 1:
+    if release.noise and len(family.pairs) <= HELD and len({lattice.spread for lattice in family.own}) > 1:
         return None
     return family
 

@@ -207,8 +207,10 @@ class Release:
                 try:
                     noise.mechanism(self.table[level][query] * factor)
                 except InvalidInputError as error:
-                    error.where = {"level": level, "query": query}
-                    raise
+                    place = f" in level {shown(level)}, query {shown(query)}"
+                    refused = InvalidInputError(f"{str(error).removesuffix('.')}{place}.")
+                    refused.where = {"level": level, "query": query}
+                    raise refused from None
         if self.rho > LARGEST_RHO:
             raise InvalidInputError(
                 f"zCDP's rho of a design must be at most {LARGEST_RHO:.0e} (more protects nothing). Found more; use smaller "

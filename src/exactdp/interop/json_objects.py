@@ -28,12 +28,13 @@ from exactdp.accounting.explanation import Explanation
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
+from exactdp.census.cell_noise import USUAL, CellNoise
 from exactdp.census.certification import read_certificate
 from exactdp.census.design_certificate import FORMAT as DESIGN_FORMAT
 from exactdp.census.design_certificate import DesignCertificate
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import Interval, PairResult
-from exactdp.census.releases import Allocation, Release
+from exactdp.census.releases import ADD_REMOVE, NO_RECORD, REPLACE, Allocation, Release
 from exactdp.census.savings import Saving
 from exactdp.census.study import Study
 from exactdp.doubles import Floats
@@ -106,10 +107,9 @@ def _object(base: type) -> Codec:
         kind = _KINDS.get(name)
         if kind is None or kind.type is not type(value) or not issubclass(kind.type, base):
             raise InvalidInputError(f"{where} must be one of {known()}. Found {name}.")
-        return {
-            "kind": name,
-            "value": {f: codec.write(getattr(value, f), f"{name}.{f}") for f, codec in kind.codecs.items()},
-        }
+        given = {f: getattr(value, f) for f in kind.codecs}
+        told = {f: x for f, x in given.items() if f not in kind.optional or x != kind.optional[f]}
+        return {"kind": name, "value": {f: kind.codecs[f].write(x, f"{name}.{f}") for f, x in told.items()}}
 
     def read(value: object, where: str) -> Any:
         record = members(value, ("kind", "value"), where)
@@ -117,8 +117,9 @@ def _object(base: type) -> Codec:
         kind = _KINDS.get(name) if isinstance(name, str) else None
         if kind is None or not issubclass(kind.type, base):
             raise InvalidInputError(f"The kind of an object must be one of {known()}. Found {found(name)}.")
-        content = members(record["value"], tuple(kind.codecs), name)
-        result = kind.make(**{f: codec.read(content[f], f"{name}.{f}") for f, codec in kind.codecs.items()})
+        content = members(record["value"], tuple(kind.codecs), name, kind.optional)
+        parts = {f: codec.read(content[f], f"{name}.{f}") for f, codec in kind.codecs.items() if f in content}
+        result = kind.make(**parts)
         kind.check(result)
         return result
 
@@ -195,7 +196,12 @@ def _check_budgets(design: Release | Allocation) -> None:
         for query, rho in queries.items():
             if rho <= 0:
                 raise InvalidInputError(f"A budget must be positive. Found {shown(rho)} for {found(query)}.")
-            DiscreteGaussian(1 / rho)
+            design.noise.get((level, query), USUAL).mechanism(rho)
+    for level, query in design.noise:
+        if level not in design.table or query not in design.table[level]:
+            raise InvalidInputError(
+                f"Noise must belong to a query of the table. Found {found(query)} in {found(level)}."
+            )
 
 
 def _check_release(release: Release) -> None:
@@ -211,12 +217,15 @@ def _check_release(release: Release) -> None:
                 raise InvalidInputError(
                     f"A bypassed level must be one below the top. Found {found(level)} in set {shown(number)}."
                 )
+    release.check_noise()
 
 
 def _check_study(study: Study) -> None:
+    second = {NO_RECORD} if study.release.relation == ADD_REMOVE else {*study.release.bypassed}
     for result in study.results:
-        if not all(number in study.release.bypassed for number in result.pair):
-            raise InvalidInputError(f"A pair must name two allocations of the release. Found {shown(result.pair)}.")
+        if result.pair[0] not in study.release.bypassed or result.pair[1] not in second:
+            what = "an allocation of the release and 0" if second == {NO_RECORD} else "two allocations of the release"
+            raise InvalidInputError(f"A pair must name {what}. Found {shown(result.pair)}.")
         for quantity, grid in study.grids.by_quantity.items():
             count = len(getattr(result, quantity))
             if count != len(grid):
@@ -238,26 +247,30 @@ _CHECKS: dict[type, Callable[[Any], None]] = {
 }
 """What an object must satisfy where its class checks nothing."""
 
+_OPTIONAL: dict[type, Mapping[str, Any]] = {Release: {"relation": REPLACE, "noise": {}}, Allocation: {"noise": {}}}
+"""Fields that came after the first texts were written: left out where they have these values, so that old texts stay valid."""
+
 
 @dataclass(frozen=True)
 class _Kind:
-    """A class, the codecs of its fields, what makes an object of them, and what checks it."""
+    """A class, the codecs of its fields, what makes an object of them, what checks it, and the defaults that are left out."""
 
     type: type
     codecs: Mapping[str, Codec]
     make: Callable[..., Any]
     check: Callable[[Any], None]
+    optional: Mapping[str, Any]
 
 
 def _kind(kind: type) -> _Kind:
     codecs = {name: _codec(annotation) for name, annotation in _annotations(kind).items()}
-    return _Kind(kind, codecs, _MAKERS.get(kind, kind), _CHECKS.get(kind, lambda _: None))
+    return _Kind(kind, codecs, _MAKERS.get(kind, kind), _CHECKS.get(kind, lambda _: None), _OPTIONAL.get(kind, {}))
 
 
 _MECHANISMS = (DiscreteGaussian, Gaussian, DiscreteLaplace, RandomizedResponse, ApproximateDP, Outcomes)
 _RESULTS = (
     *(Composition, Effort, Bounds, Explanation, TradeOffCurve, CrossCheck, Opinion, Comparison, Gap, Risk),
-    *(Calibration, GaussianDP, Verification, Check, Release, Allocation, Saving, Study, Grids, PairResult),
+    *(Calibration, GaussianDP, Verification, Check, Release, Allocation, CellNoise, Saving, Study, Grids, PairResult),
 )
 _KINDS: dict[str, _Kind] = {kind.__name__: _kind(kind) for kind in (*_MECHANISMS, *_RESULTS)}
 """Everything that can be written, by the name of its class."""
@@ -272,7 +285,7 @@ def object_schema() -> Schema:
         return {**record_schema({**header, "kind": {"enum": names}, "value": {"type": "object"}}), "anyOf": kinds}
 
     contents = {
-        name: record_schema({field: codec.schema for field, codec in kind.codecs.items()})
+        name: record_schema({field: codec.schema for field, codec in kind.codecs.items()}, kind.optional)
         for name, kind in _KINDS.items()
     }
     return {

@@ -9,7 +9,7 @@ nan are texts. A mapping is a list of pairs, since its order may matter; an arra
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple, NoReturn
@@ -37,12 +37,12 @@ class Codec(NamedTuple):
     schema: Schema
 
 
-def record_schema(properties: Mapping[str, Schema]) -> Schema:
-    """The schema of a JSON object that has these members and no others."""
+def record_schema(properties: Mapping[str, Schema], optional: Collection[str] = ()) -> Schema:
+    """The schema of a JSON object that has these members and no others; the optional ones may be missing."""
     return {
         "type": "object",
         "properties": dict(properties),
-        "required": list(properties),
+        "required": [name for name in properties if name not in optional],
         "additionalProperties": False,
     }
 
@@ -62,12 +62,12 @@ def found(value: object) -> str:
     return shown(ascii(value)) if isinstance(value, (str, list, dict)) else f"{shown(value)} ({type(value).__name__})"
 
 
-def members(record: object, names: tuple[str, ...], where: str) -> dict[str, Any]:
-    """A JSON object that has these names and no others."""
+def members(record: object, names: tuple[str, ...], where: str, optional: Collection[str] = ()) -> dict[str, Any]:
+    """A JSON object that has these names and no others; the optional ones may be missing."""
     if not isinstance(record, dict):
         refuse(where, f"a JSON object with {', '.join(names)}", record)
     for name in names:
-        if name not in record:
+        if name not in record and name not in optional:
             raise InvalidInputError(f"{where} must have {', '.join(names)}. Found no {name}.")
     for name in record:
         if name not in names:

@@ -17,6 +17,7 @@ from exactdp.accounting.cross_check import CrossCheck, Opinion
 from exactdp.accounting.explanation import Explanation
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.brackets import Bounds
+from exactdp.census.cell_noise import USUAL, CellNoise
 from exactdp.census.design_certificate import DesignCertificate
 from exactdp.census.releases import Allocation, Release
 from exactdp.census.savings import Saving
@@ -31,6 +32,7 @@ from exactdp.numerals import whole_text
 
 _NAME = "name"
 _OPINION = tuple(f.name for f in fields(Opinion))
+_NOISE = tuple(f.name for f in fields(CellNoise))
 
 
 @dataclass(frozen=True)
@@ -174,8 +176,12 @@ def _calibration_table(calibration: Calibration) -> Table:
 
 def _budget_table(budget: Release | Allocation) -> Table:
     title = budget.title if isinstance(budget, Release) else f"Allocation {budget.number}"
-    rows = [(level, query, rho) for level, queries in budget.table.items() for query, rho in queries.items()]
-    return Table(title, ("level", "query", "rho"), rows)
+    rows: list[Sequence[object]] = [
+        (level, query, rho, *(_row(budget.noise.get((level, query), USUAL), _NOISE) if budget.noise else ()))
+        for level, queries in budget.table.items()
+        for query, rho in queries.items()
+    ]
+    return Table(title, ("level", "query", "rho", *(_NOISE if budget.noise else ())), rows)
 
 
 def _study_table(study: Study) -> Table:
@@ -222,6 +228,7 @@ _TABLES: dict[type, Callable[[Any], Table]] = {
     GaussianDP: lambda mu: Table("Gaussian DP, proved", ("mu at least", "mu at most"), [(mu.lower, mu.upper)]),
     Release: _budget_table,
     Allocation: _budget_table,
+    CellNoise: _one_row("Noise of a query's cells", *_NOISE),
     Saving: _one_row("Noise that could be saved", "epsilon", "delta", "factor", "saved"),
     Study: _study_table,
     TradeOffCurve: _curve_table,

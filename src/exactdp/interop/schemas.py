@@ -6,7 +6,7 @@ schema. The converse fails where a rule is beyond a schema: sums of budgets, can
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from fractions import Fraction
 from typing import Any, get_type_hints
@@ -15,7 +15,11 @@ from exactdp.accounting.certificates import certificate
 from exactdp.accounting.certificates.routes import QUANTITY, Evaluation
 from exactdp.arithmetic_state import steady
 from exactdp.census import design_certificate
-from exactdp.census.budget_design import BYPASS_NUMBER, MOST_BYPASSED, MOST_CELLS, NUMBER, RESERVED, UNITS
+from exactdp.census.budget_cells import NUMBERS
+from exactdp.census.budget_design import BYPASS_NUMBER, MOST_BYPASSED, MOST_CELLS, RESERVED, UNITS
+from exactdp.census.budget_numbers import NUMBER
+from exactdp.census.cell_noise import KINDS
+from exactdp.census.releases import RELATIONS
 from exactdp.elementwise import DIGITS
 from exactdp.errors import InvalidInputError
 from exactdp.interop.json_objects import VERSION as OBJECT_VERSION
@@ -134,6 +138,44 @@ def _design_certificate() -> Schema:
     )
 
 
+def _word(words: Sequence[str], blank: str = "", pattern: str = "") -> Schema:
+    """One of the words, of which the first is the default, in any case; `blank` in them stands for the pattern."""
+    spelled = "|".join(map(_any_case, words))
+    spelled = spelled.replace(blank, pattern) if blank else spelled
+    return {
+        "default": words[0],
+        "anyOf": [{"enum": list(words)}, {"type": "string", "pattern": rf"^\s*(?:{spelled})\s*$"}],
+    }
+
+
+def _any_case(text: str) -> str:
+    return "".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in text)
+
+
+def _query() -> Schema:
+    """A query of a budget file: its number, or a table."""
+    counted: Schema = {
+        "anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": r"^\s*[0-9]{1,10}\s*$"}]
+    }
+    return {
+        "description": "The number of a query, or a table with it and with what one record changes.",
+        "anyOf": [
+            {"$ref": "#/$defs/budget"},
+            {
+                "type": "object",
+                "properties": {
+                    **{name: {"$ref": "#/$defs/budget"} for name in NUMBERS},
+                    "sensitivity": counted,
+                    "cells": counted,
+                    "noise": _word(KINDS, " ", r"[\s_-]+"),
+                },
+                "additionalProperties": False,
+                "oneOf": [{"required": [name]} for name in NUMBERS],
+            },
+        ],
+    }
+
+
 def _design() -> Schema:
     text: Schema = {"type": "string"}
     budget: Schema = {
@@ -143,23 +185,22 @@ def _design() -> Schema:
             {"type": "string", "pattern": rf"^\s*(?:{NUMBER.pattern})\s*$", "not": {"pattern": r"^\s*-"}},
         ],
     }
-    any_case = ("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in unit) for unit in UNITS)
-    unit: Schema = {
-        "default": UNITS[0],
-        "anyOf": [{"enum": list(UNITS)}, {"type": "string", "pattern": rf"^\s*(?:{'|'.join(any_case)})\s*$"}],
-    }
     named = {"pattern": r"\S"}
     queries = {
         "type": "object",
         "propertyNames": {**named, "not": {"enum": sorted(RESERVED)}},
-        "additionalProperties": {"$ref": "#/$defs/budget"},
+        "additionalProperties": {"$ref": "#/$defs/query"},
         "minProperties": 1,
     }
     properties: dict[str, Schema] = {
         "title": text,
         "source": text,
-        "unit": unit,
+        "relation": _word(RELATIONS),
+        "unit": _word(UNITS),
         "total_rho": {"$ref": "#/$defs/budget"},
+        "full_path": {
+            "anyOf": [{"type": "boolean"}, {"type": "string", "pattern": rf"^\s*(?:{_any_case('true|false')})\s*$"}]
+        },
         "levels": {
             "type": "object",
             "propertyNames": named,
@@ -185,7 +226,7 @@ def _design() -> Schema:
         "dependentRequired": {"level_shares": ["unit", "total_rho"]},
         "if": {"required": ["unit"], "properties": {"unit": {"const": "share"}}},
         "then": {"required": ["total_rho"]},
-        "$defs": {"budget": budget, "queries": queries},
+        "$defs": {"budget": budget, "query": _query(), "queries": queries},
     }
 
 

@@ -61,8 +61,11 @@ def test_the_start(studio: Studio) -> None:
     ("name", "text", "sentence"),
     [
         ("x.toml", "", "at least one level"),
-        ("x.toml", "\x00\x01", "not valid TOML"),
-        ("x.csv", "\x00", "header"),
+        ("x.toml", "\x00\x01", "encoded in UTF-8"),
+        ("x.csv", "\x00", "encoded in UTF-8"),
+        ("x.xlsx", "PK", "save the sheet as CSV UTF-8"),
+        ("x.toml", 'relation = "add/remove"\n[levels.US]\na = 1', "The studio edits designs in which one record is replaced"),
+        ("x.toml", "[levels.US]\na = { rho = 1, cells = 2 }", "use the commands of exactdp for it"),
         ("x.csv", "level,sex\nUS,1/0\n", "zero denominator"),
         ("x.csv", "level,sex\nUS,1e400\n", "between 1e-18 and 1000"),
         ("x.csv", "level,sex\nUS,1e999999999\n", "decimal exponent"),
@@ -223,3 +226,13 @@ def test_a_refusal_names_its_place(studio: Studio, path: str, body: Any, where: 
     response = studio.post(path, body)
     refused(response)
     assert response.json().get("where") == where
+
+
+def test_the_page_lists_every_path_itself(studio: Studio) -> None:
+    """No full path is added to a design that has none, and its file says so."""
+    design = {**SMALL, "paths": [{"number": 4, "bypassed": ["Region"]}]}
+    assert studio.post("/check", {"design": design}).json()["design"]["paths"] == design["paths"]
+    text = studio.post("/export", {"design": design}).json()["toml"]
+    assert "full_path = false" in text
+    again = studio.post("/parse", {"file_name": "again.toml", "text": text}).json()
+    assert again["design"]["paths"] == design["paths"]

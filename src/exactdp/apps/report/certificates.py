@@ -33,7 +33,7 @@ class Claim:
 
 def make_claims(release: Release, worst: tuple[int, int], epsilon: Fraction, digits: int) -> tuple[Claim, ...]:
     """delta at `epsilon` of the worst pair and, where that is another one, of the full path with itself."""
-    full = (release.full_path, release.full_path)
+    full = release.proxy_pair
     roles = {worst: "The worst pair"}
     roles[full] = "The worst pair, which is the full path with itself" if full == worst else "The full path with itself"
     return tuple(_claim(release, pair, role, epsilon, digits) for pair, role in roles.items())

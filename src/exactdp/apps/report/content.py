@@ -9,6 +9,7 @@ from fractions import Fraction
 from exactdp.accounting.explanation import Explanation
 from exactdp.apps.report.certificates import Claim, make_claims
 from exactdp.census.budget_files import budget_toml
+from exactdp.census.cell_noise import USUAL
 from exactdp.census.margins import noise_of
 from exactdp.census.releases import Release
 from exactdp.census.study import Study
@@ -167,7 +168,10 @@ def level_noise(release: Release) -> list[LevelNoise]:
         LevelNoise(
             level,
             sum(queries.values(), Fraction(0)),
-            tuple(QueryNoise(query, rho, *noise_of(rho)) for query, rho in queries.items()),
+            tuple(
+                QueryNoise(query, rho, *noise_of(rho, release.noise.get((level, query), USUAL)))
+                for query, rho in queries.items()
+            ),
         )
         for level, queries in release.table.items()
     ]

@@ -66,7 +66,7 @@ def _masthead(content: Content) -> Markup:
     release = content.release
     pairs = "1 pair" if len(release.pairs) == 1 else f"{whole(len(release.pairs))} pairs"
     line = [
-        text("Total budget \u03c1\u202f", equals(release.rho)),
+        text("Total budget \u03c1\u202f", equals(release.budget)),
         text(pairs, " of directed paths"),
         text(whole(len(content.noise)), " levels" if len(content.noise) > 1 else " level"),
         content.date,

@@ -81,7 +81,7 @@ def _worst_pair(content: Content) -> Markup:
     if len(release.pairs) == 1:
         only = words(
             "This release has one directed path, so there is one pair: the path with itself, {pair}. It has {mechanisms}.",
-            pair=pair_text((release.full_path, release.full_path)),
+            pair=pair_text(release.proxy_pair),
             mechanisms=_mechanisms(content),
         )
         return text(tag("h3", "The worst pair"), paragraph(only))
@@ -141,7 +141,7 @@ def release_facts(content: Content) -> Section:
         ("Release", release.name),
         ("Source", release.source),
         ("Levels and queries", f"{whole(len(content.noise))} levels, {whole(queries)} budgets"),
-        ("Total budget", _total(release.rho)),
+        ("Total budget", _total(release.budget)),
         ("Directed paths", text(hence, " pairs" if pairs > 1 else " pair")),
         ("Noise", text("discrete Gaussian, \u03c3\u00b2\u202f=\u202f1/\u03c1 for a query of budget \u03c1")),
         ("Neighbours", content.neighbours.briefly + (", possibly on another directed path" if paths > 1 else "")),
@@ -153,7 +153,7 @@ def release_facts(content: Content) -> Section:
             level.level,
             whole(len(level.queries)),
             data(level.rho, exact(level.rho), f"level-{i}-rho"),
-            _share(level.rho / release.rho, f"level-{i}-share"),
+            _share(level.rho / release.budget, f"level-{i}-share"),
         ]
         for i, level in enumerate(content.noise)
     ]

@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, With
 from pydantic_core import PydanticCustomError
 
 from exactdp.apps.studio.limits import AT_MOST, NAME_CHARACTERS, REPORT_POINTS, TITLE_CHARACTERS
-from exactdp.census.budget_design import NUMBER
+from exactdp.census.budget_numbers import NUMBER
 from exactdp.elementwise import DIGITS
 
 MUST, SENTENCE = "must", "sentence"

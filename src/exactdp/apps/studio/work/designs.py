@@ -49,7 +49,12 @@ def read_grids(epsilons: Sequence[Any] = (), deltas: Sequence[Any] = (), alphas:
 
 
 def design_of(release: Release) -> Record:
-    """A release as an editable design."""
+    """A release as an editable design; refused where the page could not show what the design says."""
+    if not release.is_usual:
+        raise InvalidInputError(
+            "The studio edits designs in which one record is replaced and every query has discrete Gaussian noise on single "
+            f"counts. Found others in {shown(release.name)}; use the commands of exactdp for it."
+        )
     return {
         "name": release.name,
         "title": release.title,
@@ -71,6 +76,7 @@ def release_of(design: Mapping[str, Any], paths: Sequence[Mapping[str, Any]] | N
         for level in design["levels"]
     ]
     settings = {key: design[key] for key in ("title", "source") if design[key]}
+    settings["full_path"] = not chosen or any(not path["bypassed"] for path in chosen)  # the page lists every path
     draft = Draft(settings, levels, [(str(path["number"]), path["bypassed"]) for path in chosen])
     try:
         release = checked(draft, _printable(design["name"]), "")
