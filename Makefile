@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup lint types test census mutants faults minimums soak bench stress theory figures schemas screenshots studio-bench bench-certified results docs clean
+.PHONY: setup lint types test examples census mutants faults minimums soak bench stress theory figures schemas screenshots studio-bench bench-certified results docs clean
 
 setup: $(VENV)/.installed
 
@@ -57,6 +57,10 @@ figures: setup
 
 schemas: setup
 	for name in certificate design-certificate design object; do $(BIN)/exactdp schema $$name -o docs/schemas/$$name-1.json; done
+
+# what commands print, as README and documentation show it
+examples: setup
+	$(BIN)/python tests/examples.py $$(grep -l '^```console' README.md docs/*.md)
 
 screenshots: setup
 	$(BIN)/python docs/screenshots.py

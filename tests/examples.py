@@ -1,17 +1,27 @@
-"""Runs the examples of a Markdown page: python blocks, commands, and the files that both of them read."""
+"""Runs the examples of a Markdown page: python blocks, commands, and the files that both of them read.
+
+`python tests/examples.py PAGE...` writes anew what the commands of the pages print.
+"""
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import shlex
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 from typer.testing import CliRunner
 
 import exactdp
 from exactdp.apps import cli
+from exactdp.apps.cli import tables
 
+COLUMNS = 100
+"""Of the terminal that the documentation shows."""
 _BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 
 
@@ -21,8 +31,8 @@ def blocks(path: Path, language: str) -> list[tuple[str, str]]:
 
 
 def write_files(path: Path, folder: Path) -> None:
-    """Write every toml block with a title into the folder, under its title."""
-    for rest, text in blocks(path, "toml"):
+    """Write every block with a title into the folder, under its title."""
+    for _, rest, text in _BLOCK.findall(path.read_text()):
         if title := re.search(r'title="([\w.-]+)"', rest):
             (folder / title[1]).write_text(text)
 
@@ -50,14 +60,43 @@ def run_commands(path: Path) -> int:
     for _, block in blocks(path, "console"):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, expected = part.partition("\n")
-            program, *arguments = shlex.split(command)
-            assert program == "exactdp", f"{path.name}: only exactdp is run here. Found {command}."
-            result = CliRunner().invoke(cli.app, arguments)
-            assert result.exit_code == 0, f"{path.name}: {command}\n{result.output}"
-            assert _printed(result.stdout) == _printed(expected), f"{path.name}: {command}"
+            assert _lines(printed(command, path)) == _lines(expected), f"{path.name}: {command}"
             done += 1
     return done
 
 
-def _printed(text: str) -> list[str]:
+def printed(command: str, path: Path) -> str:
+    """What a command prints on a terminal of COLUMNS columns."""
+    program, *arguments = shlex.split(command, comments=True)
+    assert program == "exactdp", f"{path.name}: only exactdp is run here. Found {command}."
+    with patch.object(tables, "width", return_value=COLUMNS):
+        result = CliRunner().invoke(cli.app, arguments)
+    assert result.exit_code == 0, f"{path.name}: {command}\n{result.output}"
+    return str(result.stdout)
+
+
+def _lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines() if line.strip()]
+
+
+def _refresh(path: Path) -> None:
+    """Write anew what the commands of a page print."""
+
+    def anew(block: re.Match[str]) -> str:
+        if block[1] != "console":
+            return block[0]
+        commands = [part.partition("\n")[0] for part in re.split(r"^\$ ", block[3], flags=re.MULTILINE)[1:]]
+        told = "\n".join(f"$ {command}\n{printed(command, path).rstrip()}\n" for command in commands)
+        return f"```console{block[2]}\n{told}```"
+
+    page = path.resolve()
+    with TemporaryDirectory() as folder, contextlib.chdir(folder):
+        write_files(page, Path(folder))
+        text = _BLOCK.sub(anew, page.read_text())
+    page.write_text(text)
+
+
+if __name__ == "__main__":
+    here = Path.cwd()
+    for name in sys.argv[1:]:
+        _refresh(here / name)

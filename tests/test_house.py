@@ -219,8 +219,11 @@ def test_the_two_arithmetics_share_the_plan_and_nothing_else() -> None:
     }
 
 
-def test_the_readme_runs_and_prints_what_it_says() -> None:
+def test_the_readme_runs_and_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    examples.write_files(ROOT / "README.md", tmp_path)
+    monkeypatch.chdir(tmp_path)
     assert examples.run_python(ROOT / "README.md") > 20
+    assert examples.run_commands(ROOT / "README.md") == 6
 
 
 def test_every_mechanism_is_public_and_tested() -> None:

@@ -32,6 +32,7 @@ from exactdp.files import check_target, write_text
 from exactdp.guarantees.calibration import MeetsAll, Target, calibrate, target
 from exactdp.interop.json_objects import to_json
 from exactdp.numbers import exact_text, whole
+from exactdp.numerals import exact
 
 Numbers = list[str] | None
 _several = "repeatable; all targets are met at once."
@@ -84,7 +85,9 @@ def _calibrate(
                 f"--part is about noise given with -m; of a design scale a --level. Found {part[0]}."
             )
         budget = source.whole("calibrate")
-        factor, calibrated = calibrate_release(budget, wanted, level, steps)
+        factor, scaled = calibrate_release(budget, wanted, level, steps)
+        where = "all noise variances" if level is None else f"the noise variances of {level}"
+        calibrated = dataclasses.replace(scaled, title=f"{budget.title}, {where} times {exact(factor)}")
         below = is_in_range(budget, factor - Fraction(1, steps), level)
     else:
         if level is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -94,7 +95,7 @@ def _verify(file: CertificateArgument, jobs: shell.JobsOption = "1", as_json: sh
 
 
 def _print_verdict(result: Verification) -> None:
-    """One line, coloured on a terminal."""
+    """One line, coloured and broken between words on a terminal."""
     line = Text(one_line(result.reason))
     line.stylize("bold green" if result.holds else "bold red", 0, len("Holds" if result.holds else "Does not hold"))
-    Console(soft_wrap=True, highlight=False).print(line)
+    Console(highlight=False).print(line, soft_wrap=not sys.stdout.isatty())
