@@ -137,7 +137,7 @@ def side_in_balls(
     With `checked`, on other contours than those and the natural ones. AccuracyError or LatticeTooFineError where the lattice is
     too fine for balls, or the two numbers agree to more digits than are tried.
     """
-    if not all(isinstance(m, DiscreteGaussian) for m in composition.mechanisms):
+    if not _has_balls(composition):
         raise LatticeTooFineError("Balls are for discrete Gaussians only.")
     lattice = lattice_of(composition)
 
@@ -159,6 +159,7 @@ class _LeastAnswer:
     told: Callable[[str], None]
     _methods: Counter[str] = field(default_factory=Counter)
     _contours: dict[DesignContour, None] = field(default_factory=dict)
+    _known: dict[tuple[int, Fraction], Point] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._overall = overall_of(self.release)
@@ -180,8 +181,9 @@ class _LeastAnswer:
         self.told(f"{counted(len(self._compositions), 'different composition')}; looking for the worst")
         worst = self._worst()
         while True:
+            self._methods, self._contours = Counter(), {}
             answer = checked_answer(self.given, self._answer(worst, digits))
-            above = self._above(*self._claimed(answer))
+            above = self._above(worst, *self._claimed(answer))
             if not above:
                 return self._record(worst, answer, digits)
             worst = above[0]
@@ -192,28 +194,30 @@ class _LeastAnswer:
 
     def _worst(self) -> Composition:
         """The composition that looks worst. Heuristic: affects speed only."""
-        at = self.value if self.given == "epsilon" else Fraction(self._overall.epsilon(self.value)[1])
+        at = self.value if self.given == "epsilon" else _finite(self._overall.epsilon(self.value)[1])
         bounds = self._overall.point(at).delta.log_upper()
         return max(self._places, key=lambda c: float(bounds[self._places[c]]))
 
     def _answer(self, witness: Composition, digits: int) -> Decimal:
         """The least number of so many digits that will do for the witness; that the one before will not is proved as well."""
         low, high = (rounded_up(end, digits) for end in self._own_bounds(witness, digits))
-        for _ in range(_ROUNDS):
-            if self._side(witness, *self._claimed(high), counted=False) > 0:
-                raise AccuracyError("The bounds of the worst pair contradict each other.")
-            if self._side(witness, *self._claimed(before(high, digits)), counted=False) > 0:
+        self._ask(witness, [self._claimed(answer)[0] for answer in (high, before(high, digits))])
+        side, method = self._side(witness, *self._claimed(high))
+        for _ in range(_ROUNDS if side < 0 else 0):
+            less, by = self._side(witness, *self._claimed(before(high, digits)))
+            if less > 0:
+                self._methods[method] += 1
                 return high
-            high = before(high, digits)
+            high, method = before(high, digits), by
         raise AccuracyError(f"The bounds of the worst pair, {low} and {high}, are too wide")
 
     def _own_bounds(self, witness: Composition, digits: int) -> tuple[Fraction, Fraction]:
         """Bounds of the witness's own answer: in float64 where they agree to the digits wanted, in balls otherwise."""
-        answers = self._overall.pairs.answers(self._places[witness])
         if self.given == "delta":
-            low, high = map(Fraction, answers.epsilon_bracket(self.value))
+            answers = self._overall.pairs.answers(self._places[witness])
+            low, high = map(_finite, answers.epsilon_bracket(self.value))
         else:
-            low, high = _ends(answers.point([self.value]))
+            low, high = _ends(self._ask(witness, [self.value])[0])
         if rounded_up(low, digits) == rounded_up(high, digits) or not _has_balls(witness):
             return low, high
         ask = witness.epsilon_bounds if self.given == "delta" else witness.delta_bounds
@@ -222,12 +226,15 @@ class _LeastAnswer:
         except (AccuracyError, LatticeTooFineError):
             return low, high
 
-    def _above(self, epsilon: Fraction, delta: Fraction) -> list[Composition]:
-        """Compositions whose delta(epsilon) is proved to be above `delta`, the worst first; none if all are proved not to be."""
-        overall, self._methods, self._contours = self._overall, Counter(), {}
-        point = overall.point(epsilon)
+    def _above(self, witness: Composition, epsilon: Fraction, delta: Fraction) -> list[Composition]:
+        """Other compositions whose delta(epsilon) is proved to be above `delta`, the worst first; none if none is.
+
+        Guarantee: where the list is empty, that of every composition but the witness's is proved to be at most `delta`.
+        """
+        overall, point = self._overall, self._overall.point(epsilon)
         found, bounds = sides(point, delta), point.delta.log_upper()
-        ranked = sorted(self._places, key=lambda c: -float(bounds[self._places[c]]))
+        others = [c for c in self._places if c != witness]
+        ranked = sorted(others, key=lambda c: -float(bounds[self._places[c]]))
         above = [c for c in ranked if found[self._places[c]] > 0]
         if above:
             return above
@@ -238,18 +245,25 @@ class _LeastAnswer:
         self._methods[_GAP if overall.is_screened else _SHARED if shares else _ALONE] += len(ranked) - len(left)
         for number, composition in enumerate(left):
             self.told(f"{counted(len(left) - number, 'composition')} to be decided one by one")
-            if self._side(composition, epsilon, delta) > 0:
+            side, method = self._side(composition, epsilon, delta)
+            if side > 0:
                 return [composition]
+            self._methods[method] += 1
         return []
 
-    def _side(self, composition: Composition, epsilon: Fraction, delta: Fraction, counted: bool = True) -> int:
-        """-1 if delta(epsilon) of one composition is proved to be at most `delta`, 1 if above: in float64, then in balls."""
-        point = self._overall.pairs.answers(self._places[composition]).point([epsilon])
-        found, method = int(sides(point, delta)[0]), _ALONE
-        if not found:
-            found, method = side_in_balls(composition, epsilon, delta, USUAL_DIGITS), _BALLS
-        self._methods[method] += counted
-        return found
+    def _ask(self, composition: Composition, epsilons: list[Fraction]) -> list[Point]:
+        """The points of one composition in float64, all at once and each only once: a contour may take seconds."""
+        asked = {e: (self._places[composition], e) for e in epsilons}
+        new = [e for e, key in asked.items() if key not in self._known]
+        if new:
+            rows = np.array(self._overall.pairs.answers(self._places[composition]).point(new).rows())
+            self._known.update((asked[e], Point.of_rows(rows[:, i : i + 1])) for i, e in enumerate(new))
+        return [self._known[asked[e]] for e in epsilons]
+
+    def _side(self, composition: Composition, epsilon: Fraction, delta: Fraction) -> tuple[int, str]:
+        """-1 if delta(epsilon) of one composition is proved to be at most `delta`, 1 if above; in float64, or else in balls."""
+        found = int(sides(self._ask(composition, [epsilon])[0], delta)[0])
+        return (found, _ALONE) if found else (side_in_balls(composition, epsilon, delta, USUAL_DIGITS), _BALLS)
 
     def _record(self, witness: Composition, answer: Decimal, digits: int) -> DesignCertificate:
         evidence = DesignEvidence(
@@ -270,6 +284,12 @@ class _LeastAnswer:
             versions(),
         )
         return replace(result, sha256=result.digest())
+
+
+def _finite(end: float) -> Fraction:
+    if not math.isfinite(end):
+        raise AccuracyError("epsilon has no bounds at this delta")
+    return Fraction(end)
 
 
 def _has_balls(composition: Composition) -> bool:

@@ -182,6 +182,12 @@ def test_bad_certificates(studio: Studio) -> None:
     assert "one question" in refused(studio.post("/certify", {"design": SMALL}))
     assert "one question" in refused(studio.post("/certify", {"design": SMALL, "delta": "1e-6", "epsilon": 1}))
     assert "200" in refused(studio.post("/certify", {"design": SMALL, "delta": "1e-6", "digits": 201}))
+    overall = {"design": SMALL, "over": "overall"}
+    assert "one question" in refused(studio.post("/certify", overall))
+    assert "leave one out" in refused(studio.post("/certify", {**overall, "delta": "1e-6", "pair": [1, 2]}))
+    assert "delta and epsilon" in refused(studio.post("/certify", {**overall, "alpha": "0.1"}))
+    assert "50" in refused(studio.post("/certify", {**overall, "delta": "1e-6", "digits": 51}))
+    assert "at least 5" in refused(studio.post("/certify", {"design": SMALL, "delta": "1e-6", "digits": 4}))
 
 
 @pytest.mark.parametrize(

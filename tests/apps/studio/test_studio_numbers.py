@@ -244,6 +244,17 @@ def test_a_certificate_verifies(studio: Studio) -> None:
     assert exactdp.verify(certificate).holds
 
 
+def test_a_certificate_of_the_whole_design_verifies(studio: Studio) -> None:
+    response = studio.post("/certify", {"design": SMALL, "over": "overall", "delta": "1e-6"})
+    assert response.headers["content-disposition"] == 'attachment; filename="small-certificate.json"'
+    certificate = exactdp.DesignCertificate.from_json(response.text)
+    design = parse_budget(TEXT, "small.toml")
+    assert certificate.fingerprint == design.fingerprint
+    assert certificate.answer == exactdp.certify(design, delta="1e-6").answer
+    assert certificate.digits == 10
+    assert exactdp.verify(certificate).holds
+
+
 def test_tables(studio: Studio) -> None:
     rows = studio.post("/table", {"design": SMALL, "what": "pairs", "deltas": ["1e-6"]}).text.splitlines()
     study = parse_budget(TEXT, "small.toml").account(deltas=["1e-6"])

@@ -13,6 +13,7 @@ from studio_page import DHC, Visit, cell, download, expect, number, saved, shows
 import exactdp
 from exactdp import census
 from exactdp.accounting.certificates.certificate import Certificate
+from exactdp.census.design_certificate import DesignCertificate
 from exactdp.census.releases import Release
 from small_release import SURVEY
 
@@ -201,6 +202,8 @@ def test_a_certificate_is_saved_and_verifies(page: Page, tmp_path: Path) -> None
     edited = with_budget(DHC, "State", "detailed", "0.3")
     shows(page, "epsilon-value", edited.proxy.epsilon("1e-10"))
     page.locator("#certify").click()
+    page.get_by_label("the pair shown").check()
+    expect(page.locator("#certify-digits")).to_have_value("30")
     page.get_by_label("δ at ε = 26.34").check()
     page.locator("#certify-digits").fill("25")
     page.locator("#certify-dialog button[type=submit]").click()
@@ -212,6 +215,32 @@ def test_a_certificate_is_saved_and_verifies(page: Page, tmp_path: Path) -> None
     assert certificate.value == Fraction("26.34")
     assert exactdp.verify(certificate).holds
     assert page.locator("#certify-upper").inner_text() == str(certificate.upper)
+
+
+def test_the_whole_design_is_certified_by_default(page: Page, tmp_path: Path) -> None:
+    page.locator("#certify").click()
+    expect(page.get_by_label("β at")).to_be_disabled()
+    page.locator("#certify-dialog button[type=submit]").click()
+    expect(page.locator("#certify-answer")).to_have_text("24.45651446", timeout=60_000)
+    path = saved(download(page, page.locator("#certify-save").click), tmp_path)
+    certificate = DesignCertificate.load(path)
+    assert certificate.release == DHC
+    assert certificate.fingerprint == page.locator("#certify-fingerprint").inner_text()
+    assert certificate.evidence.compositions == 840
+    assert exactdp.verify(replace(certificate, sha256="0" * 64)).holds is False
+    told = page.locator("#certify-witness").inner_text()
+    assert told == f"ε = {certificate.too_small}, as pair 6, 6 proves"
+    page.get_by_label("the pair shown").check()
+    expect(page.get_by_label("β at")).to_be_enabled()
+
+
+def test_a_certificate_of_the_whole_design_can_be_cancelled(page: Page) -> None:
+    page.locator("#certify").click()
+    page.locator("#certify-dialog button[type=submit]").click()
+    page.locator("#certify-dialog button").filter(has_text="Cancel").click()
+    expect(page.locator("#certify-dialog progress")).to_be_hidden()
+    expect(page.locator("#certify-dialog .field-error")).to_be_empty()
+    expect(page.locator("#certify-save")).to_have_count(0)
 
 
 def test_the_whole_release_with_progress_and_cancel(page: Page) -> None:

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from exactdp.apps.studio.limits import AT_MOST, NAME_CHARACTERS, REPORT_POINTS, TITLE_CHARACTERS
 from exactdp.census.budget_numbers import NUMBER
-from exactdp.elementwise import DIGITS
+from exactdp.census.design_certificate import DIGITS as DESIGN_DIGITS
 
 MUST, SENTENCE = "must", "sentence"
 """The types of our refusals: the text says what the value must be, or everything."""
@@ -235,12 +235,17 @@ class CalibrationQuestion(PairOfPaths):
 
 
 class CertificateQuestion(PairOfPaths):
-    """One question about a pair, to be answered by a certificate: exactly one of delta, epsilon and alpha."""
+    """One question, to be answered by a certificate: exactly one of delta, epsilon and alpha (alpha for a pair only).
 
+    Over a pair: an enclosure of the answer, 5 to 200 digits (30 unless told). Overall: the least answer for which every pair's
+    delta is small enough, 2 to 50 digits (10 unless told, or as many as can be proved), with a pair that proves it.
+    """
+
+    over: Literal["pair", "overall"] = "pair"
     delta: Number | None = None
     epsilon: Number | None = None
     alpha: Number | None = None
-    digits: Annotated[Whole, Field(ge=DIGITS[0], le=AT_MOST.digits)] = 30
+    digits: Annotated[Whole, Field(ge=DESIGN_DIGITS[0], le=AT_MOST.digits)] | None = None
 
 
 class TableQuestion(PairOfPaths):

@@ -6,14 +6,15 @@ from contextlib import nullcontext
 from fractions import Fraction
 from importlib.util import find_spec
 
-from exactdp.accounting.certificates.certificate import certify
 from exactdp.accounting.composition import Composition
 from exactdp.apps.studio.schema.answers import UNTIMED, CalibrationAnswer, Converted, TextFile
 from exactdp.apps.studio.work import designs
 from exactdp.apps.studio.work.designs import Record, about, read_grids
 from exactdp.apps.studio.work.pair import alphas_for, delta_curve, noise, other_accounts, quick
+from exactdp.census.certification import certify
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import account_pairs
+from exactdp.census.releases import Release
 from exactdp.census.savings import calibrate_release, is_in_range
 from exactdp.census.study import make_study
 from exactdp.census.summary import summarize
@@ -88,11 +89,18 @@ def _target(question: Record) -> Target:
 
 
 def certificate(question: Record) -> TextFile:
-    """A certificate of one answer about a pair, as a file that `exactdp verify` takes."""
-    release, numbers = designs.chosen_pair(question["design"], question["pair"])
+    """A certificate of the whole design or of one answer about a pair, as a file that `exactdp verify` takes."""
     asked = {name: question[name] for name in ("epsilon", "delta", "alpha") if question[name] is not None}
+    subject: Composition | Release
+    if question["over"] == "overall":
+        if question["pair"] is not None:
+            raise InvalidInputError('Give a pair, or "over": "overall" for all pairs. Found both; leave one out.')
+        subject = release = designs.release_of(question["design"])
+    else:
+        release, numbers = designs.chosen_pair(question["design"], question["pair"])
+        subject = release.pair(*numbers)
     with about(*asked) if len(asked) == 1 else nullcontext():
-        found = certify(release.pair(*numbers), **asked, digits=question["digits"])
+        found = certify(subject, **asked, digits=question["digits"])
     return {"text": found.to_json(), "file_name": f"{designs.file_stem(release.name)}-certificate.json"}
 
 

@@ -148,7 +148,32 @@ export function calibrateDialog({ design, pair, target, hasA, apply }) {
   byId("calibrate-epsilon").select();
 }
 
-/** Certify one answer of the pair shown, or of the worst pair if it is known. */
+/** What a certificate of the whole design says, as rows of names and texts. */
+function designRows({ claim, witness, digits, pairs, question, design, sha256 }) {
+  const every = pairs === 1 ? "its only pair has" : `each of its ${pairs} pairs has`;
+  const statement = `Certified: at ε = ${claim.epsilon} ${every} a δ of at most ${claim.delta}, to ${digits} digits.`;
+  const letter = question.quantity === "delta" ? "δ" : "ε";
+  const rows = [
+    [question.quantity, claim[question.quantity], "certify-answer"],
+    ["too small", `${letter} = ${claim.too_small}, as pair ${witness.join(", ")} proves`, "certify-witness"],
+    ["fingerprint", design.fingerprint, "certify-fingerprint"],
+    ["SHA-256", sha256],
+  ];
+  return [statement, rows];
+}
+
+/** The same for a certificate of one pair. */
+function pairRows({ enclosure, question, digits, sha256 }, at) {
+  const statement = `Certified: ${question.quantity} at ${question.given} = ${at}, to ${digits} digits.`;
+  const rows = [
+    ["at least", enclosure.lower, "certify-lower"],
+    ["at most", enclosure.upper, "certify-upper"],
+    ["SHA-256", sha256],
+  ];
+  return [statement, rows];
+}
+
+/** Certify the whole design, or one answer of the pair shown, or of the worst pair if it is known. */
 export function certifyDialog({ design, pair, target, worst }) {
   const dialog = byId("certify-dialog");
   const questions = [
@@ -156,47 +181,47 @@ export function certifyDialog({ design, pair, target, worst }) {
     ["epsilon", `δ at ε = ${target.epsilon}`],
     ["alpha", `β at α = ${target.alpha}`],
   ];
-  const pairs = [["shown", `the pair shown${pair.every(Number.isInteger) ? ` (${pair.join(", ")})` : ""}`]];
-  if (worst) pairs.push(["worst", `the worst pair (${worst.join(", ")})`]);
+  const subjects = [
+    ["overall", "the whole design: every pair, and a pair that proves that less will not do (some seconds)"],
+    ["shown", `the pair shown${pair.every(Number.isInteger) ? ` (${pair.join(", ")})` : ""}`],
+  ];
+  if (worst) subjects.push(["worst", `the worst pair (${worst.join(", ")})`]);
   const fields = [
     make(
       "p",
       { className: "lead" },
-      "A certificate holds the composition as exact fractions, the question, and an enclosure of the answer in ball arithmetic. Anyone can check it with: exactdp verify FILE.",
+      "A certificate holds the design or the pair as exact fractions, the question, and what is proved. Anyone can check it with: exactdp verify FILE.",
     ),
+    choice("About", "certify-pair", subjects, "overall"),
     choice("Question", "certify-question", questions, "delta"),
-    choice("About", "certify-pair", pairs, "shown"),
-    make("div", { className: "fields" }, field("digits", "certify-digits", "30")),
+    make("div", { className: "fields" }, field("digits", "certify-digits", "10")),
   ];
   const form = workForm(dialog, "Certify", fields, async (signal) => {
     const given = chosen(dialog, "certify-question");
-    const about = chosen(dialog, "certify-pair") === "worst" ? worst : pair;
-    const body = { design, pair: about, [given]: target[given], digits: wholeNumber("certify-digits") };
+    const subject = chosen(dialog, "certify-pair");
+    const about = subject === "overall" ? { over: "overall" } : { pair: subject === "worst" ? worst : pair };
+    const body = { design, ...about, [given]: target[given], digits: wholeNumber("certify-digits") };
     const { text, name } = await file("/certify", body, signal);
     const record = JSON.parse(text);
+    const [statement, rows] = subject === "overall" ? designRows(record) : pairRows(record, target[given]);
     const onclick = () => save(text, name, "application/json");
     const download = { type: "button", className: "primary", id: "certify-save", onclick };
-    const { lower, upper } = record.enclosure;
-    const list = make(
-      "dl",
-      { className: "enclosure" },
-      make("dt", {}, "at least"),
-      make("dd", { id: "certify-lower" }, lower),
-      make("dt", {}, "at most"),
-      make("dd", { id: "certify-upper" }, upper),
-      make("dt", {}, "SHA-256"),
-      make("dd", {}, record.sha256),
-    );
+    const entries = rows.flatMap(([term, value, id]) => [make("dt", {}, term), make("dd", id ? { id } : {}, value)]);
     return [
-      make(
-        "p",
-        { className: "statement" },
-        `Certified: ${record.question.quantity} at ${given} = ${target[given]}, to ${record.digits} digits.`,
-      ),
-      list,
+      make("p", { className: "statement" }, statement),
+      make("dl", { className: "enclosure" }, ...entries),
       actions(make("button", download, "Save certificate")),
     ];
   });
+  const ofPair = form.querySelector('input[value="alpha"]');
+  const digits = form.querySelector("#certify-digits");
+  form.addEventListener("change", ({ target: { name, value } }) => {
+    if (name !== "certify-pair") return;
+    ofPair.disabled = value === "overall";
+    if (ofPair.disabled && ofPair.checked) form.querySelector('input[value="delta"]').checked = true;
+    if (["10", "30"].includes(digits.value)) digits.value = value === "overall" ? "10" : "30";
+  });
+  ofPair.disabled = true;
   shell(dialog, "certify-heading", "Certify the design", form);
 }
 
