@@ -137,10 +137,19 @@ class BoundedValue(CertifiedBounds, OtherAccounts):
     """One value, certified, beside other accounts."""
 
 
-class ComparedValue(BoundedValue):
-    """One value with what it says about the Gaussian formula."""
+class Graded(_Answer):
+    """Whether the Gaussian formula is too low."""
 
     shortcut_understates: Annotated[bool, Field(description="Proved: the Gaussian formula reports too little.")]
+    grade: Annotated[
+        Literal["alarm", "remark", "none"],
+        Field(description="How much that matters: an alarm is a difference in the digits that people quote."),
+    ]
+
+
+class ComparedValue(BoundedValue, Graded):
+    """One value with what it says about the Gaussian formula."""
+
     statement: str
 
 

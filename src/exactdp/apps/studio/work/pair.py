@@ -82,8 +82,8 @@ def _compared(composition: Composition, given: str, at: Fraction) -> answers.Com
     found = comparison.Comparison(
         given, at, (lower, upper), others["gaussian"], others["zcdp_simple"], others["zcdp_optimal"]
     )
-    understates = found.shortcut_understates
-    return {"lower": lower, "upper": upper, **others, "shortcut_understates": understates, "statement": found.statement}
+    graded: answers.Graded = {"shortcut_understates": found.shortcut_understates, "grade": found.grade.value}
+    return {"lower": lower, "upper": upper, **others, **graded, "statement": found.statement}
 
 
 def other_accounts(rho: Fraction, given: str, at: Fraction) -> answers.OtherAccounts:

@@ -1,19 +1,20 @@
 /** The curves of an answer as series of points, and the axes they are drawn on. */
 
-import { fromLog10, short } from "../state/format.js";
+import { fromLog10 } from "../state/format.js";
+import { about, exactly, exactText } from "../state/numerals.js";
 
 const log10 = (value) => (value > 0 ? Math.log10(value) : NaN);
 const DECADES = [-6, 0];
 
 export const PROFILE_AXES = {
-  x: { title: "ε", symbol: "ε", text: (value) => short(value, 5) },
+  x: { title: "ε", symbol: "ε", text: (value) => exactText(exactly(value), 8, 5) },
   y: { title: "δ (log scale)", log: true, text: (value) => fromLog10(value, 5) },
 };
 
 export const TRADEOFF_AXES = {
   linear: {
-    x: { title: "type I error α", symbol: "α", range: [0, 1], text: (value) => short(value, 4) },
-    y: { title: "type II error β", range: [0, 1], text: (value) => short(value, 5) },
+    x: { title: "type I error α", symbol: "α", range: [0, 1], text: (value) => about(value, 4) },
+    y: { title: "type II error β", range: [0, 1], text: (value) => about(value, 5) },
   },
   log: {
     x: {

@@ -195,7 +195,7 @@ export class LineChart {
     return this.#visible().map((one) => {
       const exact = one.x.indexOf(at);
       const y = exact >= 0 ? one.y[exact] : POINTS_ONLY.has(one.id) ? null : between(one, at);
-      return { ...one, at: y, text: y === null ? "–" : `${exact >= 0 ? "" : "≈ "}${this.axes.y.text(y)}` };
+      return { ...one, at: y, text: y === null ? "–" : this.axes.y.text(y) };
     });
   }
 

@@ -1,7 +1,7 @@
 /** Noise by level: each query a dot, each level the bar that spans its queries, on a logarithmic axis. */
 
 import { make } from "../dom.js";
-import { short } from "../state/format.js";
+import { about } from "../state/numerals.js";
 import { linear, roundTicks } from "./axes.js";
 import { Numbers } from "./numbers.js";
 import { element } from "./svg.js";
@@ -40,9 +40,11 @@ export class NoiseChart {
     const rows = this.noise.levels;
     const before = new Map((this.kept?.levels ?? []).map((level) => [level.level, level]));
     const all = [...rows, ...before.values()].flatMap((level) => this.#values(level));
-    const [low, high] = [Math.log10(Math.min(...all)), Math.log10(Math.max(...all))];
+    const logs = all.filter((value) => value > 0).map(Math.log10); // a margin may be 0: it stands at the left edge
+    const [low, high] = logs.length ? [Math.min(...logs), Math.max(...logs)] : [0, 0];
     const pad = Math.max(0.08, (high - low) * 0.06);
-    const toX = linear(low - pad, high + pad, MARGIN.left, width - MARGIN.right);
+    const onAxis = linear(low - pad, high + pad, MARGIN.left, width - MARGIN.right);
+    const toX = (log) => onAxis(Math.max(log, low - pad));
     const bottom = height - MARGIN.bottom;
     const step = Math.min(WIDEST_ROW, (bottom - MARGIN.top) / rows.length);
     const above = (bottom - MARGIN.top - step * rows.length) / 2;
@@ -91,7 +93,7 @@ export class NoiseChart {
           cy: y.toFixed(1),
           r: Math.min(6, 3 + Math.sqrt(count - 1)).toFixed(1),
         },
-        element("title", {}, `${level.level}: ${count} ${count === 1 ? "query" : "queries"} at ${short(value, 5)}`),
+        element("title", {}, `${level.level}: ${count} ${count === 1 ? "query" : "queries"} at ${about(value, 5)}`),
       ),
     );
     return [element("path", { class: `span ${kind}`, d: span }), ...dots];
@@ -110,7 +112,7 @@ export class NoiseChart {
     const rows = (this.noise?.levels ?? []).flatMap(({ level, queries }) =>
       queries.map(({ query, rho, sigma2, standard_error: error, margin95 }) => ({
         names: [level, query],
-        cells: [rho, sigma2, short(error, 6), short(margin95, 6)],
+        cells: [rho, sigma2, about(error, 6), String(margin95)],
       })),
     );
     return { heads: ["Level", "Query", "ρ", "σ²", "Standard error", "95% margin"], rows };
@@ -118,7 +120,7 @@ export class NoiseChart {
 }
 
 function range(values) {
-  const [low, high] = [short(Math.min(...values), 3), short(Math.max(...values), 3)];
+  const [low, high] = [about(Math.min(...values), 3), about(Math.max(...values), 3)];
   return low === high ? low : `${low} – ${high}`;
 }
 

@@ -1,7 +1,8 @@
 /** Scenarios side by side: A as it was kept, B as it is edited. */
 
 import { headAndBody, make } from "../dom.js";
-import { change, inCell, roundedUp, short } from "../state/format.js";
+import { change, roundedUp } from "../state/format.js";
+import { about, exactText } from "../state/numerals.js";
 import { Rational, total } from "../state/rational.js";
 
 function table(caption, heads, rows) {
@@ -16,7 +17,7 @@ function table(caption, heads, rows) {
 function difference(from, to, digits = 4) {
   const gap = to - from;
   if (gap === 0) return "0";
-  return `${gap > 0 ? "+" : "−"}${short(Math.abs(gap), digits)}`;
+  return `${gap > 0 ? "+" : "−"}${about(Math.abs(gap), digits)}`;
 }
 
 function row(name, from, to, shown) {
@@ -31,9 +32,16 @@ function guaranteeRows(a, b, { delta, epsilon, alpha }) {
   const rows = [row(`ε at δ = ${delta}`, a.epsilon[0], b.epsilon[0], certified)];
   if (a.delta[0] && b.delta[0]) rows.push(row(`δ at ε = ${epsilon}`, a.delta[0], b.delta[0], certified));
   if (power(a) && power(b)) rows.push(row(`Power at α = ${alpha}`, power(a), power(b), certified));
-  rows.push(
-    row("Total ρ", Rational.parse(a.rho).toNumber(), Rational.parse(b.rho).toNumber(), (value) => short(value, 8)),
-  );
+  const [from, to] = [Rational.parse(a.rho), Rational.parse(b.rho)];
+  const less = to.plus(from.times(new Rational(-1n)));
+  const sign = less.isPositive ? "+" : "";
+  rows.push([
+    "Total ρ",
+    exactText(from),
+    exactText(to),
+    sign + exactText(less).replace("-", "−"),
+    change(from.toNumber(), to.toNumber()),
+  ]);
   return rows;
 }
 
@@ -50,8 +58,8 @@ function levelRows(a, b, stateA, stateB) {
   const [noiseA, noiseB, rhoA, rhoB] = [noise(a), noise(b), budget(stateA), budget(stateB)];
   return [...new Set([...rhoA.keys(), ...rhoB.keys()])].map((level) => {
     const [from, to] = [rhoA.get(level), rhoB.get(level)];
-    const error = (found) => (found === undefined ? "bypassed" : short(found, 4));
-    const text = (sum) => (sum ? inCell(sum.toString(), "decimal") : "–");
+    const error = (found) => (found === undefined ? "bypassed" : about(found, 4));
+    const text = (sum) => (sum ? exactText(sum) : "–");
     return [
       level,
       text(from),

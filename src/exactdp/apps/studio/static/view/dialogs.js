@@ -8,9 +8,9 @@ import { save } from "./files.js";
 const WORDS = [
   [
     "ε, δ",
-    "No event is more than e^ε times likelier with a record than without it, up to a probability of δ. Certified.",
+    "No event is more than e^ε times likelier with one record than with another in its place, up to a probability of δ. Certified, rounded up.",
   ],
-  ["Power", "The best test whose false-alarm rate is α finds the record with this probability."],
+  ["Power", "The best test whose false-alarm rate is α recognises the record that was used with this probability, at most."],
   [
     "ρ",
     "A query of budget ρ gets discrete Gaussian noise with σ² = 1/ρ. A pair of paths spends the total once, as zCDP's ρ.",
@@ -19,7 +19,7 @@ const WORDS = [
     "Pair of paths",
     "A record moves from one directed path to another. A bypassed level hands its budget to the level above.",
   ],
-  ["zCDP, Gaussian", "zCDP's conversions are safe but loose. The Gaussian formula is no bound: it can be too low."],
+  ["zCDP, Gaussian", "zCDP's conversions are safe but loose. The Gaussian formula is no bound: it can be too low. Numbers with a tilde are estimates, or exact numbers that were cut."],
 ];
 
 function shell(dialog, id, title, ...content) {

@@ -1,7 +1,9 @@
 /** The headline numbers: certified ends rounded to the safe side, with the conversions and scenario A beside them. */
 
 import { byId, make } from "../dom.js";
-import { change, inCell, roundedDown, roundedUp, short } from "../state/format.js";
+import { change, roundedDown, roundedUp } from "../state/format.js";
+import { about, atMost, exactText, oneMinus } from "../state/numerals.js";
+import { Rational } from "../state/rational.js";
 
 /** A text with "e-12" as nodes with a superscript. */
 function withSuperscript(text) {
@@ -42,14 +44,19 @@ export function showUpper(id, { lower, upper }, digits) {
   showNumber(id, roundedUp(lower, upper, digits), upper, between(lower, upper));
 }
 
+/** What is said of the Gaussian formula, and in which style: an alarm is a difference in the digits that people quote. */
+const GRADES = {
+  alarm: ["too low", "estimate warn"],
+  remark: ["lower, below quoted digits", "estimate"],
+  none: ["no bound", "estimate"],
+};
+
 function conversions(row, digits) {
-  const gaussian = row.shortcut_understates
-    ? [["Gaussian", `${short(row.gaussian, digits)}, too low`, "warn"]]
-    : [["Gaussian", `${short(row.gaussian, digits)}, no bound`]];
+  const [worth, className] = GRADES[row.grade];
   return [
-    ["zCDP optimal", short(row.zcdp_optimal, digits)],
-    ["zCDP simple", short(row.zcdp_simple, digits)],
-    ...gaussian,
+    ["zCDP optimal", atMost(row.zcdp_optimal, digits)],
+    ["zCDP simple", atMost(row.zcdp_simple, digits)],
+    ["Gaussian", `${about(row.gaussian, digits)}, ${worth}`, className],
   ];
 }
 
@@ -69,28 +76,28 @@ export function showHeadline(answer, kept, zcdpBeta) {
       "power-value",
       roundedUp(low, beta.power, 10),
       beta.power,
-      `${between(low, beta.power)}. The best test with false-positive rate alpha finds the record with this probability.`,
+      `${between(low, beta.power)}. The best test with false-positive rate alpha recognises the record that was used with this probability.`,
     );
     const missed = [
       ["misses (β)", roundedDown(beta.lower, beta.upper, 8)],
-      ["zCDP", zcdpBeta === null ? "…" : short(1 - zcdpBeta, 6)],
-      ["Gaussian", `${short(1 - beta.gaussian, 6)}, no bound`],
+      ["zCDP", zcdpBeta === null ? "…" : atMost(oneMinus(zcdpBeta), 6)],
+      ["Gaussian", `${about(oneMinus(beta.gaussian), 6)}, no bound`, "estimate"],
     ];
     notes("power-notes", [...missed, ...last((k) => k.beta[0]?.power, beta.power)]);
   }
   const rho = answer.rho;
-  showNumber("rho-value", inCell(rho, "decimal").replace("≈", ""), rho, `rho = ${rho} exactly`);
+  showNumber("rho-value", exactText(Rational.parse(rho)), rho, `rho = ${rho} exactly`);
   notes("rho-notes", [
     ["exactly", rho],
-    ["√(2ρ)", short(answer.mu, 6)],
+    ["√(2ρ)", about(answer.mu, 6)],
     ["queries", `${answer.mechanisms} in the pair`],
-    ...(kept ? [["A", inCell(kept.rho, "decimal"), "kept"]] : []),
+    ...(kept ? [["A", exactText(Rational.parse(kept.rho)), "kept"]] : []),
   ]);
 }
 
 /** A sentence for people who do not see the page, said when the numbers have come to rest. */
 export function inWords(answer) {
   const [epsilon, beta] = [answer.epsilon[0], answer.beta[0]];
-  const power = beta ? ` Power ${short(beta.power, 4)} at alpha ${beta.alpha}.` : "";
-  return `Epsilon ${roundedUp(epsilon.lower, epsilon.upper, 6)} at delta ${epsilon.delta}.${power}`;
+  const power = beta ? ` Power at most ${atMost(beta.power, 4)} at alpha ${beta.alpha}.` : "";
+  return `Epsilon at most ${roundedUp(epsilon.lower, epsilon.upper, 6)} at delta ${epsilon.delta}.${power}`;
 }

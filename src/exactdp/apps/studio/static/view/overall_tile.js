@@ -1,7 +1,8 @@
 /** The tile of the whole release: its guarantee, the worst pair, and progress while it is accounted for. */
 
 import { byId, listen, measure, setText, terms } from "../dom.js";
-import { roundedUp, short } from "../state/format.js";
+import { roundedUp } from "../state/format.js";
+import { about } from "../state/numerals.js";
 import { keepSetting, setting } from "../state/memory.js";
 import { showUpper } from "./headline.js";
 
@@ -72,10 +73,10 @@ export class OverallTile {
       rows.push(["worst pair", worst.tied > 1 ? `${worst.tied} tied, such as ${pair}` : pair]);
     }
     if (delta) rows.push([`δ at ε = ${delta.epsilon}`, roundedUp(delta.lower, delta.upper, 8)]);
-    if (beta) rows.push([`power at α = ${beta.alpha}`, roundedUp(1 - beta.upper, beta.power ?? 1 - beta.lower, 8)]);
+    if (beta) rows.push([`power at α = ${beta.alpha}`, roundedUp(1 - beta.upper, beta.power, 8)]);
     byId("overall-notes").replaceChildren(...terms(rows));
     this.#title();
-    byId("overall-label").title = `${short(seconds, 2)} s`;
+    byId("overall-label").title = `${about(seconds, 2)} s`;
     measure("overall to paint", this.#start);
   }
 

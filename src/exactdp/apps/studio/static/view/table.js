@@ -166,7 +166,7 @@ export class BudgetTable {
       input.dataset.exact = text;
       const shown = input === document.activeElement ? text : inCell(text, this.style);
       if (input.value !== shown) input.value = shown;
-      input.title = shown.startsWith("≈") ? text : "";
+      input.title = shown.startsWith("~") ? text : "";
       input.parentElement.classList.toggle(
         "bypassed",
         pair.every((bypassed) => bypassed.includes(input.dataset.level)),

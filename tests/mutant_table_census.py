@@ -1,0 +1,157 @@
+"""The mutants of designs and their pairs: the census room."""
+
+from __future__ import annotations
+
+TESTS = {
+    "census/cell_noise.py": ["tests/census/test_unusual_designs.py", "-k", "mechanisms or laplace_scale"],
+    "census/releases.py": ["tests/census/test_unusual_designs.py", "-k", "mechanisms or neighbours or rho or checked"],
+    "census/savings.py": ["tests/census/test_unusual_designs.py", "-k", "one_level"],
+    "census/margins.py": ["tests/census/test_margins.py"],
+    "census/overall.py": [
+        "tests/census/test_study.py",
+        "tests/census/test_unusual_designs.py",
+        "-k",
+        "envelope or overall or every_answer",
+    ],
+    "census/screening.py": ["tests/census/test_screening.py"],
+    "census/design_proof.py": ["tests/census/test_design_certificates.py", "-k", "not published"],
+    "census/design_verification.py": ["tests/census/test_design_certificates.py", "-k", "not published"],
+    "census/design_certificate.py": ["tests/census/test_design_certificates.py", "-k", "not published"],
+    "census/journal.py": ["tests/census/test_journal.py"],
+    "census/pair_results.py": ["tests/census/test_journal.py"],
+    "census/workers.py": [
+        "tests/census/test_runs.py",
+        "tests/ground/test_arithmetic_state.py",
+        "-k",
+        "(other_code and cores) or tasks_are_steady",
+    ],
+    "census/design_mu.py": ["tests/census/test_design_mu.py"],
+}
+
+MUTANTS = [
+    (
+        "an answer one unit too small",
+        "census/design_proof.py",
+        "            if less > 0:\n",
+        "            if less > 0:\n                high = before(high, digits)\n",
+    ),
+    (
+        "the last pair skipped",
+        "census/design_proof.py",
+        "    for pair in release.pairs:\n",
+        "    for pair in release.pairs[:-1] or release.pairs:\n",
+    ),
+    (
+        "pairs that float64 does not decide taken for small enough",
+        "census/design_proof.py",
+        "        left = [c for c in ranked if not found[self._places[c]]]\n",
+        "        left: list[Composition] = []\n",
+    ),
+    (
+        "a wide bound taken for a small one",
+        "census/design_proof.py",
+        "or value <= exact else",
+        "or value.mid() <= exact else",
+    ),
+    ("the witness not checked", "census/design_verification.py", "    if side <= 0:\n", "    if side < -1:\n"),
+    (
+        "pairs that could not be recomputed hold",
+        "census/design_verification.py",
+        "        if side >= 0:\n            why",
+        "        if side > 0:\n            why",
+    ),
+    (
+        "the last composition not verified",
+        "census/design_verification.py",
+        "range(0, len(todo), _PART)",
+        "range(0, len(todo) - 1, _PART)",
+    ),
+    (
+        "any fingerprint",
+        "census/design_verification.py",
+        "    if release.fingerprint != record.fingerprint:\n",
+        "    if not record.fingerprint:\n",
+    ),
+    (
+        "answers rounded to the nearest",
+        "census/design_certificate.py",
+        "rounding=ROUND_CEILING",
+        'rounding="ROUND_HALF_EVEN"',
+    ),
+    (
+        "sensitivity of Laplace noise dropped",
+        "census/cell_noise.py",
+        "root_up(1 / rho), self.sensitivity)",
+        "root_up(1 / rho))",
+    ),
+    ("sensitivity of Gaussian noise dropped", "census/cell_noise.py", "(1 / rho, self.sensitivity)", "(1 / rho)"),
+    ("cells that a record touches dropped", "census/releases.py", "+= count * noise.cells", "+= count"),
+    ("rho of a pair that is not the worst", "census/releases.py", "return times * max(", "return times * min("),
+    (
+        "noise checked on the full path only",
+        "census/releases.py",
+        "for factor in {Fraction(1), most[level]}:",
+        "for factor in {Fraction(1)}:",
+    ),
+    ("one path of a level's pair", "census/savings.py", "(2 if release.relation == REPLACE else 1)", "1"),
+    (
+        "noise of a level's queries dropped",
+        "census/savings.py",
+        "{level: release.table[level]}, release.noise)",
+        "{level: release.table[level]})",
+    ),
+    (
+        "epsilon at delta 0 of the first pair only",
+        "census/overall.py",
+        "return max(lows), max(highs)",
+        "return lows[-1], highs[-1]",
+    ),
+    (
+        "a Laplace margin too short",
+        "census/margins.py",
+        "max(math.ceil(enough) - 1, 0)",
+        "max(math.ceil(enough) - 2, 0)",
+    ),
+    (
+        "far peaks of members dropped",
+        "census/screening.py",
+        "self.grid.second(lam, 0.0) + self.far",
+        "self.grid.second(lam, 0.0)",
+    ),
+    (
+        "the best pair instead of the worst",
+        "census/overall.py",
+        "point.rest.lower_floats().min())\n            return",
+        "point.rest.lower_floats().max())\n            return",
+    ),
+    (
+        "a chord through lowered vertices",
+        "census/overall.py",
+        "exp_above(beta.high, CHAIN_SLACK)",
+        "exp_above(beta.low, CHAIN_SLACK) * (1 - 1e-9)",
+    ),
+    ("any question's line", "census/journal.py", 'if record["question"] != self.question:', "if False:"),
+    ("any code's line", "census/journal.py", 'others := other_versions(record["code"])', 'others := ""'),
+    ("ends in any order", "census/pair_results.py", "if not (low <= high and inside):", "if not inside:"),
+    ("probabilities of any size", "census/pair_results.py", "low >= 0 and high <= 1", "True"),
+    ("any code's result", "census/workers.py", "others := other_versions(self.code)", 'others := ""'),
+    ("a suspect left out", "census/overall.py", "if bounds[p] > limit}", "if bounds[p] > limit + 1e-3}"),
+    (
+        "workers compute as their process is set",
+        "census/workers.py",
+        "    with steady_state():\n        return function(item)",
+        "    return function(item)",
+    ),
+    (
+        "the mu of a pair that is not the worst",
+        "census/design_mu.py",
+        "max(one.upper, other.upper)",
+        "min(one.upper, other.upper)",
+    ),
+    (
+        "pairs without a proof of their mu",
+        "census/design_mu.py",
+        "if best is None or not is_near_gaussian(composition, Fraction(best.upper)):",
+        "if best is None:",
+    ),
+]
