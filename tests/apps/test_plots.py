@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,17 @@ def test_relative_difference_brackets_the_quotient() -> None:
 def test_the_full_path_is_the_base() -> None:
     assert plots._base(release("dhc-persons-us"), None) == 13
     assert plots._base(made_up(1), None) == 1
+
+
+def test_single_paths_have_panels_of_their_own() -> None:
+    """Where a record is added or removed a panel is about one path, and says so."""
+    design = replace(made_up(3), relation="add/remove")
+    panels = plots.figure_profile_panels(design).axes
+    assert [axes.get_title() for axes in panels] == ["(1, 0)", "(3, 0)", "(2, 0)"]
+    exact = next(line for line in panels[0].lines if line.get_label() == "Exact")
+    delta, epsilon = exact.get_xdata()[20], exact.get_ydata()[20]
+    assert epsilon == pytest.approx(design.pair(1, 0).epsilon(delta), rel=1e-9)
+    assert "Pair (2, 0)" in plots.figure_proxy(design.account()).get_suptitle()
 
 
 def test_every_axis_is_labelled(study: Study) -> None:

@@ -21,7 +21,7 @@ from exactdp.apps.figures.theory import TWO_MECHANISMS, figure_convolution
 from exactdp.arithmetic_state import steady
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import PairResult, account_pairs
-from exactdp.census.releases import Release
+from exactdp.census.releases import NO_RECORD, REPLACE, Release
 from exactdp.census.study import Study
 from exactdp.census.tables import CURVE_POINTS
 from exactdp.doubles import Floats
@@ -87,7 +87,7 @@ def figure_tradeoff_panels(release: Release, base: int | None = None) -> Figure:
     for axes, other, curve in zip(panels, others, curves, strict=True):
         axes.plot(alphas, [1.0, *curve, 0.0], color=EXACT, lw=1.2, label="Exact")
         _square(axes)
-        _note(axes, (base, other), curve, curves[-1])
+        _note(axes, _pair(release, base, other), None if other == base else curves[-1], curve)
     large = panels[-1]
     large.plot(alphas, zcdp_beta(release.rho, alphas), color=ZCDP, lw=1.2, label="zCDP")
     large.legend(loc="upper right", **LEGEND)
@@ -111,7 +111,7 @@ def figure_profile_panels(release: Release, base: int | None = None) -> Figure:
         else:
             _draw_epsilons(axes, release.rho, deltas, curve)
         axes.set_ylim(bottom, top)
-        _note(axes, (base, other), curve, curves[-1])
+        _note(axes, _pair(release, base, other), None if other == base else curves[-1], curve)
     return _framed(figure, _DELTA, _EPSILON, "Privacy profile", release, base)
 
 
@@ -127,7 +127,8 @@ def figure_proxy(study: Study, base: int | None = None) -> Figure:
     figure = new_figure(8.6, 3.8)
     left, right = figure.subplots(1, 2)
     deltas = _deltas(101)
-    own = account_pairs(release, [(base, base)], Grids.read(deltas=deltas, alphas=_PROXY_ALPHAS))[0]
+    pair = _pair(release, base, base)
+    own = account_pairs(release, [pair], Grids.read(deltas=deltas, alphas=_PROXY_ALPHAS))[0]
     betas, epsilons = study.beta_bounds(_PROXY_ALPHAS), study.epsilon_bounds(deltas)
     _draw_difference(left, "Trade-off curve", _PROXY_ALPHAS, _relative_difference(_ends(own.beta), betas))
     _draw_difference(right, _EPSILON, deltas, _relative_difference(_ends(own.epsilon), epsilons))
@@ -136,9 +137,9 @@ def figure_proxy(study: Study, base: int | None = None) -> Figure:
     _delta_axis(right)
     right.set_xlabel(_DELTA)
     for axes, letter in ((left, "f"), (right, r"\varepsilon")):
-        own_letter = rf"{letter}_{{{base},{base}}}"
+        own_letter = rf"{letter}_{{{pair[0]},{pair[1]}}}"
         axes.set_ylabel(rf"$({own_letter} - {letter})\,/\,{own_letter}$ (parts per million)")
-    return titled(figure, f"Pair ({base}, {base}) as a proxy of the overall guarantee", release.title)
+    return titled(figure, f"Pair {pair} as a proxy of the overall guarantee", release.title)
 
 
 @steady
@@ -152,10 +153,12 @@ def _all_figures(study: Study) -> Iterator[Figure]:
     release = study.release
     base = _base(release, None)
     columns = {r"Two mechanisms, $\sigma^2$ = 5/2 and 10/3": TWO_MECHANISMS}
-    columns[f"Pair ({base}, {base}): the full path"] = release.pair(base, base)
+    own = _pair(release, base, base)
+    columns[f"Pair {own}: the full path"] = release.pair(*own)
     coarsest = max(release.allocations, key=lambda k: (_largest_rho(release, k), k == base, -k))
     if coarsest != base:
-        columns[f"Pair ({coarsest}, {coarsest}): the coarsest noise"] = release.pair(coarsest, coarsest)
+        other = _pair(release, coarsest, coarsest)
+        columns[f"Pair {other}: the coarsest noise"] = release.pair(*other)
     yield figure_convolution(columns)
     yield figure_overall(study)
     yield figure_tradeoff_panels(release, base)
@@ -171,14 +174,20 @@ def _base(release: Release, base: int | None) -> int:
     """The allocation that the others are compared with: the one that bypasses least, unless told."""
     if base is None:
         return release.full_path
-    release.pair(base, base)  # if there is no such allocation, its error says which there are
+    release.pair(*_pair(release, base, base))  # if there is no such allocation, its error says which there are
     return base
+
+
+def _pair(release: Release, base: int, other: int) -> tuple[int, int]:
+    """The neighbours that a panel is about: both paths, or the other one alone where a record is added or removed."""
+    return (base, other) if release.relation == REPLACE else (other, NO_RECORD)
 
 
 def _with_each(release: Release, base: int, grids: Grids) -> tuple[list[int], list[PairResult]]:
     """The other allocations in their order, then `base` itself, which gets the enlarged panel, each with its pair with `base`."""
     others = [*(k for k in sorted(release.allocations) if k != base), base]
-    return others, account_pairs(release, [(min(base, k), max(base, k)) for k in others], grids)
+    pairs = [(min(base, k), max(base, k)) if release.relation == REPLACE else (k, NO_RECORD) for k in others]
+    return others, account_pairs(release, pairs, grids)
 
 
 def _deltas(count: int) -> list[float]:
@@ -275,10 +284,10 @@ def _panels(count: int) -> tuple[Figure, list[Axes]]:
     return figure, [*panels, figure.add_subplot(grid[down - _TALL :, across - _WIDE :])]
 
 
-def _note(axes: Axes, pair: tuple[int, int], curve: Floats, own: Floats) -> None:
-    """The pair, and its largest relative difference from the pair (base, base) on the grid."""
+def _note(axes: Axes, pair: tuple[int, int], own: Floats | None, curve: Floats) -> None:
+    """The pair, and its largest relative difference on the grid from the base's own curve, unless it is that one."""
     axes.set_title(f"({pair[0]}, {pair[1]})", fontsize=8, pad=3, color=INK)
-    if pair[0] != pair[1]:
+    if own is not None:
         usable = own > 0
         largest = float(np.max(np.abs(curve[usable] / own[usable] - 1), initial=0.0)) * _MILLION
         text = f"{about(largest, 2)} ppm" if largest >= 0.01 else "< 0.01 ppm"
@@ -291,6 +300,7 @@ def _framed(figure: Figure, x_label: str, y_label: str, title: str, release: Rel
     figure.supxlabel(x_label, fontsize=9, color=INK, y=0.08 / height)
     figure.supylabel(y_label, fontsize=9, color=INK, x=0.08 / width)
     several = len(release.allocations) > 1
-    of = f"s of the pairs ({base}, l)" if several else f" of the pair ({base}, {base})"
+    all_pairs = f"({base}, l)" if release.relation == REPLACE else f"(k, {NO_RECORD})"
+    of = f"s of the pairs {all_pairs}" if several else f" of the pair {_pair(release, base, base)}"
     note = "\nppm: largest difference from the large panel on the grid, relative to it" if several else ""
     return titled(figure, f"{title}{of}", release.title + note, y=1 - 0.12 / height)
