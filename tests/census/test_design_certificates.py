@@ -397,6 +397,25 @@ def test_as_many_digits_as_can_be_proved(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "no balls today" in found.reason
 
 
+@pytest.mark.parametrize("pair", [(1, 1), (2, 7), (7, 7)])
+def test_a_pair_that_cannot_be_recomputed_does_not_hold(
+    pair: tuple[int, int], of_epsilon: DesignCertificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert pair != of_epsilon.witness
+
+    def no_balls_for_it(composition: Composition, *rest: Any) -> int:
+        if composition == SIX.pair(*pair):
+            raise LatticeTooFineError("no balls today")
+        return side_in_balls(composition, *rest)
+
+    monkeypatch.setattr(design_verification, "side_in_balls", no_balls_for_it)
+    assert verify(of_epsilon).holds  # by a method on the line
+    monkeypatch.setattr(design_verification, "_on_the_line", lambda *_: iter(()))
+    found = verify(of_epsilon)
+    assert not found.holds
+    assert f"pair {pair[0]},{pair[1]} could not be recomputed: no balls today" in found.reason
+
+
 def test_a_listed_contour_can_only_be_avoided() -> None:
     """Whoever lists many contours makes verification harder, not easier."""
     pair, epsilon, delta = SIX.pair(1, 1), Fraction(4), Fraction(1, 10)
