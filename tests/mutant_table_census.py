@@ -97,8 +97,8 @@ MUTANTS = [
     (
         "noise of a level's queries dropped",
         "census/savings.py",
-        "{level: release.table[level]}, release.noise)",
-        "{level: release.table[level]})",
+        "(), chosen, release.noise)",
+        "(), chosen)",
     ),
     (
         "epsilon at delta 0 of the first pair only",
