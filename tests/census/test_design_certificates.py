@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -428,14 +429,19 @@ def test_a_listed_contour_can_only_be_avoided() -> None:
     assert decided(pair, (1, 1), epsilon, delta, ())[1] == -1
 
 
-def test_processes_share_the_work_and_progress_is_told(of_epsilon: DesignCertificate) -> None:
+def test_processes_share_the_work_and_progress_is_told(
+    of_epsilon: DesignCertificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[int] = []
     assert verify_design(of_epsilon, done=told.append).holds
     assert sum(told) == 6
     found = verify(of_epsilon, jobs=2)
     assert found.reason == verify(of_epsilon).reason
     forged = rehashed(replace(of_epsilon, answer=of_epsilon.too_small))
-    assert "has a delta above" in verify(forged, jobs=2).reason
+    monkeypatch.setattr(design_verification, "_PART", 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "has a delta above" in verify(forged, jobs=2).reason
 
 
 def test_an_interruption_passes_through(of_epsilon: DesignCertificate) -> None:

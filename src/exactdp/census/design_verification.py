@@ -31,6 +31,7 @@ from exactdp.numerals import counted
 
 _FEW = 6  # digits that decide nearly every pair but the worst
 _PART = 8  # compositions in one task
+_WAVE = 4  # tasks for each process before it is decided whether to go on
 _IN_BALLS = "balls on other contours"
 
 Outcome = tuple[Pair, int, str]
@@ -133,13 +134,17 @@ def _check_pairs(
 def _outcomes(
     record: DesignCertificate, todo: Sequence[tuple[Composition, Pair]], jobs: int, done: Callable[[int], None]
 ) -> Iterator[Outcome]:
-    """What was proved of each composition, as it is ready."""
+    """What was proved of each composition, as it is ready; processes are given so many parts at a time, and all are awaited."""
     parts = [todo[i : i + _PART] for i in range(0, len(todo), _PART)]
     check = partial(_check_part, record.epsilon, record.delta, record.evidence.contours)
     with make_runner(jobs) as runner:
-        for outcomes in runner.map(check, parts):
-            yield from outcomes
-            done(len(outcomes))
+        wave = 1 if runner.is_serial else _WAVE * jobs
+        for i in range(0, len(parts), wave):
+            ready: list[Outcome] = []
+            for outcomes in runner.map(check, parts[i : i + wave]):
+                ready += outcomes
+                done(len(outcomes))
+            yield from ready
 
 
 def _check_part(
