@@ -9,6 +9,9 @@ import mutant_table_census as census
 import mutant_table_release as release
 
 TESTS = {
+    "guarantees/comparison.py": ["tests/guarantees/test_comparison.py", "tests/test_prints.py"],
+    "accounting/explanation.py": ["tests/test_prints.py"],
+    "census/tables.py": ["tests/census/test_tables.py"],
     "engine/family/nodes.py": ["tests/engine/test_family.py"],
     "engine/family/contours.py": ["tests/engine/test_family.py"],
     "accounting/pairs.py": ["tests/engine/test_family.py"],
@@ -475,4 +478,28 @@ MUTANTS = [
     ),
     *census.MUTANTS,
     *release.MUTANTS,
+    (
+        "an upper bound printed to the nearest",
+        "guarantees/comparison.py",
+        '("exact, at most", at_most(self.exact[1], shown), "certified")',
+        '("exact, at most", at_least(self.exact[1], shown), "certified")',
+    ),
+    (
+        "an alarm called a remark",
+        "guarantees/comparison.py",
+        "Fraction(lower) - Fraction(estimate) >= half_a_unit",
+        "Fraction(lower) - Fraction(estimate) >= 100 * half_a_unit",
+    ),
+    (
+        "ends of delta printed inward",
+        "accounting/explanation.py",
+        "power_of_ten(self.log_upper, UP)",
+        "power_of_ten(self.log_upper, DOWN)",
+    ),
+    (
+        "upper bounds in files rounded down",
+        "census/tables.py",
+        '"mu at most", "log_upper"), UP)',
+        '"mu at most", "log_upper"), DOWN)',
+    ),
 ]

@@ -19,6 +19,7 @@ import oracle
 from exactdp import Composition, DesignCertificate, InvalidInputError
 from exactdp.accounting.certificates.routes import EngineRoute, lattice_of
 from exactdp.census import certify_design, design_proof, design_verification, release
+from exactdp.census.cell_noise import CellNoise
 from exactdp.census.certification import certify, load_certificate, read_certificate, verify
 from exactdp.census.design_certificate import FORMAT, DesignContour, DesignEvidence, before, rounded_up
 from exactdp.census.design_proof import side_in_balls, sides
@@ -487,3 +488,19 @@ def test_a_composition_has_the_certificate_that_it_had() -> None:
     assert certificate.digits == 30
     assert read_certificate(certificate.to_json()) == certificate
     assert exactdp.verify(certificate).holds
+
+
+@pytest.mark.parametrize("relation", ["replace", "add/remove"])
+def test_other_neighbours_and_noise_are_in_the_record_and_proved(relation: str) -> None:
+    """Forged in either of them, nothing holds: the fingerprint covers both, and with a new one the claim is another's."""
+    noise = {("a", "x"): CellNoise(sensitivity=2), ("b", "x"): CellNoise("discrete laplace", cells=2)}
+    design = Release("other", "Other", "", {"a": {"x": HALF}, "b": {"x": HALF}}, {1: (), 2: ("b",)}, relation, noise)
+    certificate = certify_design(design, delta="1e-6", digits=6)
+    assert read_certificate(certificate.to_json()) == certificate
+    assert verify(certificate).holds
+    answers = [design.pair(*pair).epsilon_bounds("1e-6") for pair in design.pairs]
+    assert max(low for low, _ in answers) <= float(certificate.answer)
+    assert float(before(certificate.answer, 6)) < max(high for _, high in answers)
+    less = replace(design, noise={("b", "x"): CellNoise("discrete laplace", cells=2)})
+    assert not verify(rehashed(replace(certificate, release=less))).holds
+    assert not verify(rehashed(replace(certificate, release=less, fingerprint=less.fingerprint))).holds

@@ -23,10 +23,10 @@ from exactdp.accounting.certificates.certificate import LARGEST_FILE, versions
 from exactdp.accounting.certificates.routes import QUANTITY
 from exactdp.arithmetic_state import steady
 from exactdp.census.budget_design import MOST_BYPASSED, MOST_CELLS, total_budget
-from exactdp.census.releases import Release
+from exactdp.census.cell_noise import CellNoise
+from exactdp.census.releases import REPLACE, Release
 from exactdp.errors import InvalidInputError
 from exactdp.files import write_text
-from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.notebooks import repr_html
 from exactdp.numbers import LARGEST_EPSILON, exact_text, positive, shown, whole
 from exactdp.numerals import counted, whole_text
@@ -252,12 +252,21 @@ def checked_answer(given: str, answer: Decimal) -> Decimal:
 
 def design_content(release: Release) -> dict[str, Any]:
     """The fields of a release as JSON types, in lists, since the order of levels matters and that of keys does not."""
+
+    def noise(level: str, query: str) -> dict[str, Any]:  # only where it is not the usual one
+        found = release.noise.get((level, query))
+        return {} if found is None else {"noise": found.kind, "sensitivity": found.sensitivity, "cells": found.cells}
+
     return {
         "name": release.name,
         "title": release.title,
         "source": release.source,
+        **({} if release.relation == REPLACE else {"relation": release.relation}),
         "levels": [
-            {"level": level, "queries": [{"query": query, "rho": exact_text(rho)} for query, rho in queries.items()]}
+            {
+                "level": level,
+                "queries": [{"query": q, "rho": exact_text(rho), **noise(level, q)} for q, rho in queries.items()],
+            }
             for level, queries in release.table.items()
         ],
         "bypassed": [{"number": number, "levels": list(levels)} for number, levels in release.bypassed.items()],
@@ -275,19 +284,27 @@ def read_design(content: Mapping[str, Any]) -> Release:
             f"A design certificate has at most {MOST_CELLS:,} budgets and {MOST_BYPASSED:,} sets of bypassed levels. Found more."
         )
     table: dict[str, dict[str, Fraction]] = {}
+    noise: dict[tuple[str, str], CellNoise] = {}
     for entry in levels:
         queries = {_text(q, "query"): positive(read_fraction(q, "rho"), "rho") for q in entry["queries"]}
         if not queries:
             raise InvalidInputError("A level must have at least one query. Found none.")
-        table[_text(entry, "level")] = queries
+        level = _text(entry, "level")
+        table[level] = queries
+        for q in entry["queries"]:
+            if "noise" in q:
+                touched = _number(q["sensitivity"], "sensitivity", 1), _number(q["cells"], "cells", 1)
+                noise[level, q["query"]] = CellNoise(_text(q, "noise"), *touched)
     total_budget(table)  # refuses what no path could have
-    for rho in {rho for queries in table.values() for rho in queries.values()}:
-        DiscreteGaussian(1 / rho)  # refuses noise that there is not
     sets = {_number(entry["number"], "number"): tuple(_texts(entry["levels"])) for entry in bypassed}
     for level in {level for chosen in sets.values() for level in chosen}:
         if level not in list(table)[1:]:
             raise InvalidInputError(f"A bypassed level must be one below the top. Found {shown(ascii(level))}.")
-    return Release(_text(content, "name"), _text(content, "title"), _text(content, "source"), table, sets)
+    name, title, source = (_text(content, text) for text in ("name", "title", "source"))
+    relation = _text(content, "relation") if "relation" in content else REPLACE
+    release = Release(name, title, source, table, sets, relation, noise)
+    release.check_noise()  # refuses noise that there is not
+    return release
 
 
 def checked_design(release: Release) -> Release:

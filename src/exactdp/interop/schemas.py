@@ -91,11 +91,15 @@ def _design_certificate() -> Schema:
         "maximum": design_certificate.LARGEST_NUMBER,
     }
     count: Schema = {**number, "minimum": 1}
+    query = {"query": text, "rho": text_schema("fraction")}
+    noise = {"noise": {"enum": list(KINDS)}, "sensitivity": count, "cells": count}
     level = {
         "level": text,
         "queries": {
             "type": "array",
-            "items": record_schema({"query": text, "rho": text_schema("fraction")}),
+            "items": {
+                "anyOf": [record_schema(query), record_schema({**query, **noise})]
+            },  # the latter where it is unusual
             "minItems": 1,
         },
     }
@@ -125,7 +129,9 @@ def _design_certificate() -> Schema:
         {
             "format": {"const": design_certificate.FORMAT},
             "version": {"const": design_certificate.VERSION},
-            "design": record_schema(design),
+            "design": {
+                "anyOf": [record_schema(design), record_schema({**design, "relation": {"enum": list(RELATIONS[1:])}})]
+            },
             "question": {**record_schema(question), "anyOf": [{"properties": each} for each in asked]},
             "digits": {"type": "integer", "minimum": fewest, "maximum": most},
             "claim": record_schema({"epsilon": exact, "delta": exact, "too_small": text_schema("decimal")}),

@@ -23,6 +23,7 @@ from exactdp.census.pair_results import overall_of
 from exactdp.census.savings import calibrate_release
 from exactdp.census.worst_pair import Candidates
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.numerals import DOWN, for_file
 from studio_server import SMALL, TEXT, Studio, events, named
 
 DOCS = Path(__file__).parents[3] / "docs" / "studio-api.md"
@@ -264,7 +265,7 @@ def test_tables(studio: Studio) -> None:
     assert noise.count("\n") == 1 + 3 + 2
     curve = studio.post("/table", {"design": SMALL, "what": "curve", "epsilons": [1]})
     assert curve.headers["content-type"].startswith("text/csv")
-    assert f"delta,epsilon,1.0,{study.release.proxy.delta_bounds(1).lower!r}," in curve.text
+    assert f"delta,epsilon,1.0,{for_file(study.release.proxy.delta_bounds(1).lower, DOWN)}," in curve.text
 
 
 def test_a_report_is_html_with_the_headline(studio: Studio) -> None:

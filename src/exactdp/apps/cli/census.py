@@ -17,6 +17,7 @@ from exactdp.apps.cli.tables import say, show_table
 from exactdp.census.grids import ALPHAS, DELTAS, Grids, stated_epsilons
 from exactdp.census.journal import Journal
 from exactdp.census.pair_results import Interval
+from exactdp.census.releases import REPLACE, Release
 from exactdp.census.study import Study, run_study
 from exactdp.census.summary import EpsilonRow, Summary, summarize
 from exactdp.census.tables import plain, write_study
@@ -24,6 +25,7 @@ from exactdp.census.workers import make_runner
 from exactdp.elementwise import read_digits
 from exactdp.errors import MissingExtraError, WorkersError
 from exactdp.files import write_text
+from exactdp.guarantees.neighbours import neighbours
 from exactdp.numbers import exact_text
 from exactdp.numerals import DOWN, about, at_least, at_most, counted, exact, percent
 
@@ -136,8 +138,8 @@ def _show(study: Study, summary: Summary, digits: int) -> None:
         ]
         for row in summary.powers
     ]
-    test = "Best test: which of two records was there"
-    show_table(test, ["alpha", "beta at least", "power at most", "power by zCDP"], rows)
+    truth = neighbours(study.release.relation).truth
+    show_table(f"Best test of {truth}", ["alpha", "beta at least", "power at most", "power by zCDP"], rows)
     rows = [
         [row.level, exact(row.rho), percent(row.saved_simple.saved, DOWN), percent(row.saved_optimal.saved, DOWN)]
         for row in summary.levels
@@ -153,7 +155,11 @@ def _show(study: Study, summary: Summary, digits: int) -> None:
         "optimal conversion, at that delta."
     )
     worst = max(_understated(row.proxy, row.epsilon) for row in summary.epsilons)
-    say(f"The full path with itself understates the overall epsilon by at most {at_most(worst, 2)} of it.")
+    say(f"{_proxy(study.release).capitalize()} understates the overall epsilon by at most {at_most(worst, 2)} of it.")
+
+
+def _proxy(release: Release) -> str:
+    return "the full path with itself" if release.relation == REPLACE else "the full path alone"
 
 
 def _understated(proxy: Interval, overall: Interval) -> float:

@@ -52,7 +52,7 @@ def _certify(
     """Write a certificate of a whole design, or of one composition: the claim, what proves it, versions, hash.
 
     For a design: at epsilon every pair's delta is at most delta, and one pair proves that a smaller number will not do.
-    For a composition (--mechanism, or a design with --pair): an enclosure of delta, epsilon or beta.
+    For a composition of discrete Gaussians (--mechanism, or a design with --pair): an enclosure of delta, epsilon or beta.
     """
     source = read_design(design, mechanism, pair, release, design_option)
     promised = None if digits is None else whole(digits, "--digits", 1)
@@ -60,7 +60,7 @@ def _certify(
         shell.check_ending(output, ".json")
         check_target(output)
     certificate: Certificate | DesignCertificate
-    if source.composition is not None:
+    if source.composition is not None and source.is_in_balls:
         certificate = certify(source.composition, epsilon=epsilon, delta=delta, alpha=alpha, digits=promised)
     else:
         certificate = certify(source.whole("certify"), epsilon=epsilon, delta=delta, alpha=alpha, digits=promised)

@@ -120,6 +120,12 @@ class Design:
         """Whether all pairs of a release are meant."""
         return self.release is not None and self.pair is None
 
+    @property
+    def is_in_balls(self) -> bool:
+        """Whether it is one composition of discrete Gaussians, which can be enclosed to any number of digits."""
+        made = self.composition.mechanisms if self.composition is not None else {}
+        return bool(made) and all(isinstance(mechanism, DiscreteGaussian) for mechanism in made)
+
     def facts(self) -> list[tuple[str, str]]:
         """What is accounted for: the noise, who the neighbours are, the budget."""
         rho = self.rho

@@ -87,7 +87,9 @@ def _worst_pair(content: Content) -> Markup:
         return text(tag("h3", "The worst pair"), paragraph(only))
     told = "is worst" if row.tied == 1 else f"is one of {row.tied} pairs that bounds of 13 digits cannot tell apart"
     paths = [
-        (f"Path {number}", _bypassed(release.allocations[number].bypassed)) for number in dict.fromkeys(row.worst_pair)
+        (f"Path {number}", _bypassed(release.allocations[number].bypassed))
+        for number in dict.fromkeys(row.worst_pair)
+        if number in release.allocations
     ]
     all_pairs = words(
         "{moves}The release promises what the worst of all {count} pairs promises. At {given} the pair {pair} {told}. It has "

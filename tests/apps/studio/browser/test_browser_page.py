@@ -115,9 +115,9 @@ def test_everything_has_a_name_and_a_place(page: Page) -> None:
     assert page.evaluate(twice) == []
     assert page.evaluate("() => [...document.querySelectorAll('table th')].every((th) => th.scope)")
     assert page.locator("h1").count() == 1
-    expect(page.locator("#announcer")).to_contain_text("Epsilon 24.4565 at delta 1e-10")
+    expect(page.locator("#announcer")).to_contain_text("Epsilon at most 24.4565 at delta 1e-10")
     cell(page, "detailed", "State").fill("0.3")
-    expect(page.locator("#announcer")).to_contain_text("Epsilon 25")  # said once the numbers rest
+    expect(page.locator("#announcer")).to_contain_text("Epsilon at most 25")  # said once the numbers rest
 
 
 def _is_dark(page: Page) -> bool:

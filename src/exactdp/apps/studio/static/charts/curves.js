@@ -1,13 +1,14 @@
 /** The curves of an answer as series of points, and the axes they are drawn on. */
 
 import { fromLog10 } from "../state/format.js";
-import { about, exactly, exactText } from "../state/numerals.js";
+import { about, exactText } from "../state/numerals.js";
+import { Rational } from "../state/rational.js";
 
 const log10 = (value) => (value > 0 ? Math.log10(value) : NaN);
 const DECADES = [-6, 0];
 
 export const PROFILE_AXES = {
-  x: { title: "ε", symbol: "ε", text: (value) => exactText(exactly(value), 8, 5) },
+  x: { title: "ε", symbol: "ε", text: (value) => exactText(Rational.parse(String(value)), 8, 5) },
   y: { title: "δ (log scale)", log: true, text: (value) => fromLog10(value, 5) },
 };
 
