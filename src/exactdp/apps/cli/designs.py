@@ -284,4 +284,5 @@ def _range(mechanisms: Mapping[Mechanism, int]) -> str:
 
 
 def _ends(values: list[Fraction]) -> str:
-    return exact(values[0]) if len(values) == 1 else f"{exact(values[0])} to {exact(values[-1])}"
+    told = [text if "/" not in (text := exact(value)) else about(value) for value in (values[0], values[-1])]
+    return " to ".join(dict.fromkeys(told))

@@ -17,6 +17,7 @@ from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
 from exactdp.census.releases import REPLACE, Release
 from exactdp.errors import InvalidInputError
+from exactdp.guarantees.neighbours import neighbours as words_of
 from exactdp.interop.opendp import drawn_mechanism
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
@@ -144,7 +145,7 @@ def drawn_composition(composition: Composition) -> Composition:
 @steady
 def neighbours(design: Release) -> str:
     """What two neighbouring tables differ by, in words."""
-    return "one record replaced by another" if design.relation == REPLACE else "one record added or removed"
+    return words_of(design.relation).briefly
 
 
 def listed(numbers: Sequence[int]) -> str:
