@@ -149,7 +149,7 @@ def _show_noise(plan: PlannedRelease) -> None:
         [one.level, one.query, " ".join(map(str, one.paths)), f"{one.cells:,}", described(one.designed)]
         for one in plan.noise
     ]
-    show_table(title, columns, rows)
+    show_table(title, columns, rows, prose="noise of the design")
 
 
 @shell.app.command("audit")
