@@ -499,7 +499,7 @@ MUTANTS = [
     (
         "upper bounds in files rounded down",
         "census/tables.py",
-        '"mu at most", "log_upper"), UP)',
-        '"mu at most", "log_upper"), DOWN)',
+        '"zcdp_simple", "mu at most"), UP)',
+        '"zcdp_simple", "mu at most"), DOWN)',
     ),
 ]

@@ -70,17 +70,21 @@ def numeric_csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     }
     wide_header = [name for i, head in enumerate(names) for name in ([head, f"{head}_exact"] if i in split else [head])]
     wide_rows = [
-        [cell for i, value in enumerate(row) for cell in _cells(value, _SAFE.get(names[i]), i in split)]
+        [cell for i, value in enumerate(row) for cell in _cells(value, _safe_side(names[i]), i in split)]
         for row in table
     ]
     return as_csv(wide_header, wide_rows)
 
 
 _SAFE = {
-    **dict.fromkeys(("lower", "beta_lower", "beta", "mu at least", "log_lower"), DOWN),
-    **dict.fromkeys(("upper", "zcdp_optimal", "zcdp_simple", "mu at most", "log_upper"), UP),
+    **dict.fromkeys(("lower", "beta", "mu at least"), DOWN),
+    **dict.fromkeys(("upper", "zcdp_optimal", "zcdp_simple", "mu at most"), UP),
 }
-"""The safe side of a column, by its name."""
+"""The safe side of a column, by its name; `epsilon_upper` and the like go by their last word."""
+
+
+def _safe_side(name: str) -> str | None:
+    return _SAFE.get(name) or _SAFE.get(name.rpartition("_")[2])
 
 
 def _cells(value: object, rounding: str | None, is_split: bool) -> list[object]:

@@ -15,14 +15,14 @@ from exactdp.apps.cli.tables import say, show_table
 from exactdp.brackets import Bounds
 from exactdp.census.grids import ARGUMENTS, Grids
 from exactdp.census.sweeps import SweepRow, SweptDesign, sweep
-from exactdp.census.tables import as_csv, plain
+from exactdp.census.tables import numeric_csv, plain
 from exactdp.census.workers import make_runner
 from exactdp.census.worst_pair import Candidates
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target, write_text
 from exactdp.guarantees.comparison import other_accounts
 from exactdp.numbers import exact_text, positive
-from exactdp.numerals import DOWN, UP, about, at_least, at_most, counted, exact, for_file, whole_text
+from exactdp.numerals import about, at_least, at_most, counted, exact
 
 Numbers = list[str] | None
 DeltasOption = Annotated[Numbers, shell.number("--delta", help="Ask for epsilon; repeatable.")]
@@ -150,7 +150,9 @@ def _sweep(
             done(1)
     ordered = [row for one in swept for row in found[one]]
     if output is not None:
-        text = _sweep_csv(ordered) if ending == ".csv" else f"{shell.as_json(_sweep_records(ordered))}\n"
+        text = (
+            numeric_csv(_SWEPT, _swept(ordered)) if ending == ".csv" else f"{shell.as_json(_sweep_records(ordered))}\n"
+        )
         write_text(output, text)
     if as_json:
         shell.print_json(_sweep_records(ordered))
@@ -162,29 +164,15 @@ def _sweep(
         _show_sweep(ordered, shown)
 
 
+_SWEPT = ["design", "factor", "rho", "delta", "epsilon_lower", "epsilon_upper", "proxy_lower", "proxy_upper"]
+
+
+def _swept(rows: Sequence[SweepRow]) -> list[tuple[Any, ...]]:
+    return [(r.design.release.name, r.design.factor, r.rho, r.delta, *r.epsilon, *r.proxy) for r in rows]
+
+
 def _sweep_records(rows: Sequence[SweepRow]) -> list[dict[str, Any]]:
-    names = ["design", "factor", "rho", "delta", "epsilon_lower", "epsilon_upper", "proxy_lower", "proxy_upper"]
-    table = [(r.design.release.name, r.design.factor, r.rho, r.delta, *r.epsilon, *r.proxy) for r in rows]
-    return [dict(zip(names, map(plain, row), strict=True)) for row in table]
-
-
-def _sweep_csv(rows: Sequence[SweepRow]) -> str:
-    """Every column but the first and those called exact holds decimals; bounds are on their safe side as written."""
-    names = ["design", "factor", "rho", "delta", "epsilon_lower", "epsilon_upper", "proxy_lower", "proxy_upper"]
-    table = []
-    for row in rows:
-        given = row.design.factor, row.rho, row.delta
-        bounds = [
-            for_file(end, way) for ends in (row.epsilon, row.proxy) for end, way in zip(ends, (DOWN, UP), strict=True)
-        ]
-        table.append([row.design.release.name, *map(_decimal, given), *bounds, *map(whole_text, given)])
-    return as_csv([*names, "factor_exact", "rho_exact", "delta_exact"], table)
-
-
-def _decimal(value: Fraction) -> str:
-    """The number where it is a decimal, else the double next to it."""
-    text = whole_text(value)
-    return repr(float(value)) if "/" in text else text
+    return [dict(zip(_SWEPT, map(plain, row), strict=True)) for row in _swept(rows)]
 
 
 def _show_sweep(rows: Sequence[SweepRow], digits: int) -> None:
