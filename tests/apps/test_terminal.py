@@ -11,8 +11,8 @@ from command_line import run
 from exactdp import census
 from exactdp.apps.cli import tables
 from small_release import SMALL
-from terminal import on_terminal
 
+on_terminal = pytest.importorskip("terminal", reason="pseudo-terminals are POSIX").on_terminal
 pytestmark = pytest.mark.posix
 WIDTHS = (60, 80, 100, 140)
 NUMBER = re.compile(r"~?-?\d+(?:\.\d+)?(?:e-?\d+)?(?:/\d+)?%?")
