@@ -11,7 +11,7 @@ the last digit shown.
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -97,7 +97,7 @@ def with_places(value: Real, places: int, rounding: str) -> str:
     >>> with_places(24.45651, 4, UP), with_places(24.45651, 4, DOWN), with_places(-0.5, 0, DOWN)
     ('24.4566', '24.4565', '-1')
     """
-    if not math.isfinite(value):
+    if not _is_finite(value):
         return _endless(value)
     scaled = as_fraction(value) * 10**places
     steps = math.ceil(scaled) if rounding == UP else math.floor(scaled) if rounding == DOWN else round(scaled)
@@ -114,10 +114,10 @@ def for_file(value: Real, rounding: str) -> str:
     """
     if isinstance(value, Decimal):
         return str(value)
-    if not math.isfinite(value):
+    if not _is_finite(value):
         return _endless(value)
-    short, is_safe = Decimal(repr(float(value))), {UP: Decimal.__ge__, DOWN: Decimal.__le__}[rounding]
-    if is_safe(short, Decimal(float(value))):
+    short, whole = Fraction(repr(float(value))), as_fraction(value)
+    if whole == Fraction(float(value)) and (short >= whole if rounding == UP else short <= whole):
         return repr(float(value))
     return str(rounded(value, _ALL_DIGITS, rounding)).replace("E", "e")
 
@@ -133,10 +133,11 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 def rounded(value: Real, digits: int, rounding: str) -> Decimal:
     """The number with so many significant digits, rounded in the given direction from its exact value."""
-    context = Context(prec=digits, rounding=rounding)
-    if isinstance(value, Fraction):
-        return context.divide(Decimal(value.numerator), Decimal(value.denominator))
-    return context.plus(Decimal(value if isinstance(value, (int, Decimal)) else float(value)))
+    context = Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    if isinstance(value, (int, Decimal)) or not _is_finite(value):
+        return context.plus(Decimal(value if isinstance(value, (int, Decimal)) else float(value)))
+    whole = as_fraction(value)
+    return context.divide(Decimal(whole.numerator), Decimal(whole.denominator))
 
 
 def _written(number: Decimal, value: Real, digits: int) -> str:
@@ -169,7 +170,13 @@ def _shortest(number: Decimal) -> str:
 
 def as_fraction(value: Real) -> Fraction:
     """The number itself, exactly."""
-    return Fraction(value if isinstance(value, (int, Decimal, Fraction)) else float(value))
+    return Fraction(value) if isinstance(value, (int, Decimal, Fraction)) else Fraction(*value.as_integer_ratio())
+
+
+def _is_finite(value: Real) -> bool:
+    if isinstance(value, (int, Fraction)):  # also those beyond the doubles
+        return True
+    return value.is_finite() if isinstance(value, Decimal) else bool(np.isfinite(value))
 
 
 def _endless(value: Real) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from fractions import Fraction
 
+from exactdp import numerals
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import LARGEST_SIGMA2, SMALLEST_SIGMA2
 from exactdp.numbers import rational, shown
@@ -80,4 +81,4 @@ def exact_sum(numbers: Iterable[Fraction]) -> Fraction:
 
 def about(value: Fraction) -> str:
     """The fraction and what it is about as a decimal."""
-    return f"{shown(value)} (about {float(value):.6g})" if value.denominator > 1 else shown(value)
+    return f"{shown(value)} ({numerals.about(value)})" if value.denominator > 1 else shown(value)

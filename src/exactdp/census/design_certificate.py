@@ -49,6 +49,8 @@ METHODS = ("float64 on shared contours", "the Gaussian gap", "float64", "balls")
 """What may have proved that a pair's delta is small enough, in the order in which it is tried."""
 MOST_CONTOURS = 1_000
 LONGEST_TEXT = 10_000
+MOST_WORK = 500_000
+"""Budgets times pairs: what a verifier must go through before it can say anything (the DHC file has 76,000)."""
 LARGEST_NUMBER = 99_999_999
 """Of a directed path, and of a count."""
 
@@ -282,6 +284,10 @@ def read_design(content: Mapping[str, Any]) -> Release:
     if max(cells, len(levels)) > MOST_CELLS or len(bypassed) > MOST_BYPASSED:
         raise InvalidInputError(
             f"A design certificate has at most {MOST_CELLS:,} budgets and {MOST_BYPASSED:,} sets of bypassed levels. Found more."
+        )
+    if cells * len(bypassed) * (len(bypassed) + 1) // 2 > MOST_WORK:
+        raise InvalidInputError(
+            f"A design certificate has at most {MOST_WORK:,} budgets, counted once for each pair of paths. Found more."
         )
     table: dict[str, dict[str, Fraction]] = {}
     noise: dict[tuple[str, str], CellNoise] = {}

@@ -111,6 +111,9 @@ class Release:
             raise InvalidInputError(
                 "With add/remove, 0 stands for no record. Found a path of that number; renumber it."
             )
+        for level, queries in self.table.items():
+            if not queries:
+                raise InvalidInputError(f"A level must have at least one query. Found none in level {shown(level)}.")
         for level, query in self.noise:
             if level not in self.table or query not in self.table[level]:
                 raise InvalidInputError(

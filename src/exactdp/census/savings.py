@@ -82,7 +82,9 @@ def level_pair(release: Release, level: str) -> Composition:
 
 
 def _part(release: Release, levels: Iterable[str]) -> Composition:
-    chosen = {level: release.table[level] for level in levels}
+    """Some levels of the full path, or, where no record takes that, of the path that bypasses the fewest."""
+    taken = release.allocations[release.full_path].table
+    chosen = {level: taken.get(level, release.table[level]) for level in levels}
     path = Composition(Allocation(release.full_path, (), chosen, release.noise).mechanisms)
     return path * (2 if release.relation == REPLACE else 1)
 
@@ -97,8 +99,9 @@ def calibrate_release(
     """
     if level is not None:
         _check_level(release, level)
-        others = [name for name in release.table if name != level]
-        if others:
+        path = release.allocations[release.full_path]
+        others = [name for name in path.table if name != level]
+        if others and level in path.table:  # where it is bypassed, its budget moves and the rest is not the same
             refuse_if_rest_fails(wanted, _part(release, others), "the other levels")
     factor = _least_factor(release, wanted, level, grid)
     return factor, release.scaled(factor, level)

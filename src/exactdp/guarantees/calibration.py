@@ -148,6 +148,10 @@ class MeetsAll(Target):
 
     targets: tuple[Target, ...]
 
+    def __post_init__(self) -> None:
+        if not self.targets:
+            raise InvalidInputError("Several targets must be at least one. Found none of them.")
+
     def holds(self, curve: Any) -> bool:
         """Each of them holds."""
         return all(wanted.holds(curve) for wanted in self.targets)

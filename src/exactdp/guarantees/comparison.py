@@ -37,6 +37,7 @@ _DOUBT = 1e-9  # the Gaussian formula is an estimate to about 1e-12: closer than
 QUOTED_DIGITS = 4
 """Significant digits that people quote: a difference below them is a remark."""
 _MOST_DIGITS = 12
+_SMALLEST = 1e-300
 
 
 class Grade(StrEnum):
@@ -56,7 +57,8 @@ def grade_of(estimate: float, lower: float | Decimal) -> Grade:
     >>> grade_of(24.5697, 24.6784), grade_of(24.456494, 24.456514), grade_of(24.5, 24.4)
     (<Grade.ALARM: 'alarm'>, <Grade.REMARK: 'remark'>, <Grade.NONE: 'none'>)
     """
-    if not float(lower) * (1 - math.copysign(_DOUBT, lower)) > estimate:
+    is_lost = estimate == 0 and abs(float(lower)) < _SMALLEST  # the formula itself is below the range of doubles
+    if is_lost or not float(lower) * (1 - math.copysign(_DOUBT, lower)) > estimate:
         return Grade.NONE
     if not math.isfinite(lower) or not math.isfinite(estimate):
         return Grade.ALARM
@@ -116,7 +118,7 @@ class Comparison:
         """One plain sentence about the shortcut."""
         if not math.isfinite(self.gaussian) or not math.isfinite(self.exact[1]):
             return "There is no Gaussian shortcut to compare with."
-        if self.exact[1] < 1e-300 and self.quantity == "delta":
+        if self.exact[1] < _SMALLEST and self.quantity == "delta":
             return "The values are below the range of doubles; compare log_delta instead."
         if self.grade is Grade.ALARM:
             return f"ALARM: the Gaussian shortcut understates {self.quantity}, by {at_least(self.off, 2)} of it."

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from exactdp.numerals import counted
+
 REPLACE, ADD_REMOVE = "replace", "add/remove"
 
 
@@ -25,6 +27,12 @@ class Neighbours:
     """What a test that is right has done: it ... ."""
     truth: str
     """What an attacker does not know: they know everything except ... ."""
+    cases: tuple[str, str] = ("pair of directed paths", "pairs of directed paths")
+    """What is accounted for one by one, for one of them and for several."""
+
+    def counted(self, number: int) -> str:
+        """So many cases."""
+        return counted(number, *self.cases)
 
 
 UNKNOWN = Neighbours(
@@ -48,6 +56,7 @@ _BY_RELATION = {
         "with the record than without it, or without it than with it",
         "finds the record",
         "whether one record was used",
+        ("directed path", "directed paths"),
     ),
 }
 

@@ -156,11 +156,12 @@ def _sweep(
         write_text(output, text)
     if as_json:
         shell.print_json(_sweep_records(ordered))
-    elif output is not None:
+        return
+    for source in sources:
+        source.show()
+    if output is not None:
         say(f"{output}: {counted(len(ordered), 'row')}")
     else:
-        for source in sources:
-            source.show()
         _show_sweep(ordered, shown)
 
 

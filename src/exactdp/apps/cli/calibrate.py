@@ -77,7 +77,9 @@ def _calibrate(
     source = read_design(design, mechanism, pair, release, design_option)
     wanted = _targets(epsilon or [], delta or [], alpha or [], beta or [], advantage, mu)
     steps = whole(grid, "--grid", 1)
-    ending = _check_output(source, output)
+    ending = _check_output(source, output, design or design_option or release)
+    if not as_json:
+        source.show()
     calibrated: Release | Composition
     if source.is_whole:
         if part:
@@ -102,8 +104,8 @@ def _calibrate(
         result = {"factor": exact_text(factor), "value": float(factor), "grid": f"1/{steps}", "below_exists": below}
         shell.print_json({**result, "target": targets[0], "targets": targets, "accounted_for": source.record()})
         return
-    source.show()
     what = "Every noise variance" if level is None and not part else "The noise variance of that part"
+    say(f"Wanted: {'; '.join(map(_named, _each(wanted)))}.")
     say(calibration_text(what, factor, Fraction(1, steps), below))
     if output is not None:
         say(f"{output}: the calibrated design")
@@ -128,14 +130,20 @@ def _targets(
     return found[0] if len(found) == 1 else MeetsAll(tuple(found)) if found else target()
 
 
+def _named(wanted: Any) -> str:
+    return ", ".join(f"{f.name} = {exact(getattr(wanted, f.name))}" for f in dataclasses.fields(wanted))
+
+
 def _each(wanted: Target) -> tuple[Any, ...]:
     return wanted.targets if isinstance(wanted, MeetsAll) else (wanted,)
 
 
-def _check_output(source: Design, output: Path | None) -> str:
-    """The ending of the file, refused before the work where it cannot be written after it."""
+def _check_output(source: Design, output: Path | None, given: str | None) -> str:
+    """The ending of the file, refused before the work where it cannot be written after it, or is the design itself."""
     if output is None:
         return ""
+    if given is not None and output.exists() and Path(given).exists() and output.samefile(given):
+        raise InvalidInputError(f"The calibrated design must be another file than the design. Found {output} for both.")
     ending = shell.check_ending(output, *((".toml", ".csv", ".json") if source.is_whole else (".json",)))
     check_target(output)
     return ending

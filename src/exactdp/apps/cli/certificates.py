@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +21,7 @@ from exactdp.apps.cli.designs import (
     ReleaseOption,
     read_design,
 )
-from exactdp.apps.cli.tables import say
+from exactdp.apps.cli.tables import say, width, wrapped
 from exactdp.census.certification import certify, load_certificate, verify
 from exactdp.census.design_certificate import DIGITS as DESIGN_DIGITS
 from exactdp.census.design_certificate import DesignCertificate
@@ -96,6 +95,9 @@ def _verify(file: CertificateArgument, jobs: shell.JobsOption = "1", as_json: sh
 
 def _print_verdict(result: Verification) -> None:
     """One line, coloured and broken between words on a terminal."""
-    line = Text(one_line(result.reason))
-    line.stylize("bold green" if result.holds else "bold red", 0, len("Holds" if result.holds else "Does not hold"))
-    Console(highlight=False).print(line, soft_wrap=not sys.stdout.isatty())
+    for number, part in enumerate(wrapped(one_line(result.reason), width())):
+        line = Text(part)
+        if number == 0:
+            word = "Holds" if result.holds else "Does not hold"
+            line.stylize("bold green" if result.holds else "bold red", 0, len(word))
+        Console(highlight=False).print(line, soft_wrap=True)

@@ -25,7 +25,7 @@ from exactdp.apps.cli.mechanism_option import read_mechanisms, read_object
 from exactdp.apps.cli.tables import show_facts
 from exactdp.census.budget_files import read_budget
 from exactdp.census.composition_design import composition_design
-from exactdp.census.releases import ADD_REMOVE, Release
+from exactdp.census.releases import Release
 from exactdp.census.study import Study
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.neighbours import neighbours
@@ -142,10 +142,8 @@ class Design:
                 paths = f"a record of path {self.pair[0]} is added or removed"
             composition = self.release.pair(*self.pair)
             return [("noise", _noise(composition.mechanisms)), ("neighbours", paths), ("budget", budget)]
-        pairs = counted(len(self.release.pairs), "pair")
-        how = f"{changed}: {'all ' if len(self.release.pairs) > 1 else ''}{pairs} of directed paths"
-        if self.release.relation == ADD_REMOVE:
-            how = f"{changed}: {counted(len(self.release.allocations), 'path')}"
+        pairs = len(self.release.pairs)
+        how = f"{changed}: {'all ' if pairs > 1 else ''}{neighbours(self.release.relation).counted(pairs)}"
         return [("noise", _noise_of_paths(self.release)), ("neighbours", how), ("budget", budget)]
 
     def show(self) -> None:
@@ -245,8 +243,10 @@ def described(mechanism: Mechanism) -> str:
 
 def _sigma(sigma2: Fraction) -> str:
     roots = math.isqrt(sigma2.numerator), math.isqrt(sigma2.denominator)
-    is_exact = roots[0] ** 2 == sigma2.numerator and roots[1] ** 2 == sigma2.denominator
-    return f"sigma = {exact(Fraction(*roots))}" if is_exact else f"sigma {about(math.sqrt(sigma2))}"
+    root = Fraction(*roots)
+    if root * root == sigma2 and "/" not in exact(root):
+        return f"sigma = {exact(root)}"
+    return f"sigma {about(math.sqrt(sigma2))}"
 
 
 def _noise(mechanisms: Mapping[Mechanism, int]) -> str:
@@ -275,7 +275,7 @@ def _range(mechanisms: Mapping[Mechanism, int]) -> str:
             told = f"scale = {_ends(ends)}"
         else:
             ends = sorted({m.sigma2 for m in found})
-            sigmas = [about(math.sqrt(end)) for end in (ends[0], ends[-1])]
+            sigmas = [_sigma(end).removeprefix("sigma ").removeprefix("= ") for end in (ends[0], ends[-1])]
             told = f"sigma2 = {_ends(ends)} (sigma {' to '.join(dict.fromkeys(sigmas))})"
         sensitivities = sorted({m.sensitivity for m in found})
         parts.append(f"{name}, {told}, sensitivity {_ends(list(map(Fraction, sensitivities)))}")

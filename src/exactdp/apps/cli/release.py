@@ -12,19 +12,28 @@ from typing import Annotated
 import typer
 
 from exactdp.apps.cli import shell, streams
-from exactdp.apps.cli.designs import DesignArgument, MechanismOption, PairOption, described, read_design, read_release
+from exactdp.apps.cli.designs import (
+    Design,
+    DesignArgument,
+    MechanismOption,
+    PairOption,
+    described,
+    read_design,
+    read_release,
+)
 from exactdp.apps.cli.tables import say, show_table
 from exactdp.apps.figures.style import figure_class
 from exactdp.apps.release.audit import Audit, audit
 from exactdp.apps.release.counts import is_table_of_counts, read_counts
 from exactdp.apps.release.noisy_table import NoisyTable, PlannedRelease, plan_release
-from exactdp.apps.release.path_noise import WorstPairs, listed, neighbours
+from exactdp.apps.release.path_noise import WorstPairs
 from exactdp.apps.release.publication import Publication, check_outputs
 from exactdp.census.releases import Release, release_names
 from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target
 from exactdp.interop.opendp import opendp_version
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.numbers import one_line, whole
 from exactdp.numerals import DOWN, UP, at_most, counted, exact, with_places
 
@@ -114,6 +123,7 @@ def _tell_release(plan: PlannedRelease, noisy: NoisyTable, paths: Sequence[Path]
     if as_json:
         shell.print_json({"files": [str(path) for path in paths], **noisy.statement})
         return
+    Design(plan.design.name, plan.design.title, plan.design).show()
     said = noisy.statement["guarantee"]
     cells = sum(one.cells for one in plan.noise)
     say(f"{paths[0]}: {counted(cells, 'cell')} with noise drawn by {noisy.statement['sampler']}")
@@ -124,6 +134,8 @@ def _tell_release(plan: PlannedRelease, noisy: NoisyTable, paths: Sequence[Path]
     for path in paths[1:]:
         is_claim = path.name.endswith(".certificate.json")
         say(f"{path}: " + (f"certificate of {said['certificate_is_of']}" if is_claim else "what was drawn"))
+    if not any(path.name.endswith(".certificate.json") for path in paths):
+        say(f"The certificate is of {said['certificate_is_of']}.")
     print()
     _show_noise(plan)
     say(f"This covers: {said['covers']}")
@@ -139,17 +151,16 @@ def _worst(found: WorstPairs) -> str:
 
 
 def _show_noise(plan: PlannedRelease) -> None:
-    """What was accounted for and drawn, query by query."""
-    title = f"{plan.design.title}: {neighbours(plan.design)}"
+    """What was drawn, query by query, unless that would fill screens."""
     if len(plan.noise) > _MOST_LINES:
-        say(f"{title}; the noise of the design on {listed(plan.paths)} stands where it says what was drawn", "")
+        say("The noise of every query stands in the file that says what was drawn.", "")
         return
-    columns = ["level", "query", "path", "cells", "noise of the design"]
+    columns = ["level and query", "path", "cells", "noise of the design"]
     rows = [
-        [one.level, one.query, " ".join(map(str, one.paths)), f"{one.cells:,}", described(one.designed)]
+        [f"{one.level}, {one.query}", " ".join(map(str, one.paths)), f"{one.cells:,}", described(one.designed)]
         for one in plan.noise
     ]
-    show_table(title, columns, rows, prose="noise of the design")
+    show_table("", columns, rows, prose="noise of the design")
 
 
 @shell.app.command("audit")
@@ -174,6 +185,9 @@ def _audit(
     if source.is_whole:
         source = source.of_pair(source.whole("audit").proxy_pair)
     composition, releases = source.one("audit"), whole(draws, "--draws", 100)
+    others = [mechanism for mechanism in composition.mechanisms if not isinstance(mechanism, DiscreteGaussian)]
+    if others:
+        raise InvalidInputError(f"audit tests discrete Gaussian noise. Found {described(others[0])}; leave it out.")
     total = releases // 2 * 2 * sum(composition.discrete_gaussians.values())
     with shell.progress("numbers drawn", total) as done:
         found = audit(composition, releases, confidence, on_progress=done)

@@ -17,7 +17,8 @@ from exactdp.census.workers import make_runner
 from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target, write_text
-from exactdp.numerals import at_most, counted
+from exactdp.guarantees.neighbours import neighbours
+from exactdp.numerals import at_most
 
 SUFFIXES = (".html", ".htm")
 
@@ -55,10 +56,8 @@ def _report(
     shell.tell("report ...")
     write_text(output, build(study, summary, delta=asked, digits=promised, date=date, charts=figures))
     source.show()
-    pairs = counted(len(release.pairs), "pair")
-    say(
-        f"{output}: epsilon is at most {at_most(study.epsilon(asked))} at delta = {delta}, over {pairs} of directed paths"
-    )
+    pairs = neighbours(release.relation).counted(len(release.pairs))
+    say(f"{output}: epsilon is at most {at_most(study.epsilon(asked))} at delta = {delta}, over {pairs}")
 
 
 def _check_target(output: Path) -> None:

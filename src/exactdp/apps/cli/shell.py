@@ -12,6 +12,7 @@ import json
 import logging
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
@@ -29,7 +30,7 @@ from exactdp.apps.cli.streams import INTERRUPTED, OutputLostError
 from exactdp.arithmetic_state import steady_state
 from exactdp.census.tables import finite
 from exactdp.elementwise import DIGITS
-from exactdp.errors import ExactDPError, InvalidInputError
+from exactdp.errors import AccuracyWarning, ExactDPError, InvalidInputError
 from exactdp.numbers import exact_text, one_line, whole
 
 FAILED = 1  # a verdict; nothing else may end with it
@@ -64,10 +65,19 @@ class _Commands(TyperGroup):
         Without what click makes of a broken pipe: exit code 1, which is a verdict here.
         """
         try:
-            with steady_state():
+            with steady_state(), warnings.catch_warnings():
+                warnings.showwarning = functools.partial(_show_warning, warnings.showwarning)
                 return super().invoke(*arguments, **named)
         except BrokenPipeError as error:
             raise InvalidInputError(_trouble(error)) from None
+
+
+def _show_warning(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any) -> None:
+    """What the library warns of is a sentence for whoever uses the command, not a line of its code."""
+    if issubclass(category, AccuracyWarning):
+        warn(str(message))
+    else:
+        otherwise(message, category, *place)
 
 
 def _exit_code(run: Callable[[], Any]) -> int:

@@ -27,7 +27,7 @@ def width() -> int:
 def say(*lines: str) -> None:
     """Sentences on standard output, broken between words; a word that is longer than a line stays whole."""
     for line in lines:
-        print("\n".join(_wrapped(line, width())))
+        print("\n".join(wrapped(line, width())))
 
 
 def show_facts(title: str, facts: Sequence[tuple[str, str]]) -> None:
@@ -35,7 +35,7 @@ def show_facts(title: str, facts: Sequence[tuple[str, str]]) -> None:
     say(title)
     first = max((len(name) for name, _ in facts), default=0) + 4
     for name, text in facts:
-        lines = _wrapped(text, max(width() - first, _NARROWEST))
+        lines = wrapped(text, max(width() - first, _NARROWEST))
         print(f"\n{' ' * first}".join([f"  {name}".ljust(first) + lines[0], *lines[1:]]))
     print()
 
@@ -74,7 +74,7 @@ def _laid_out(lines: Sequence[Sequence[str]], is_prose: bool) -> Iterator[str]:
         if not is_prose:
             yield _GAP.join(cells)
             continue
-        parts = _wrapped(line[last], max(width() - before, _NARROWEST))
+        parts = wrapped(line[last], max(width() - before, _NARROWEST))
         yield _GAP.join([*cells[:last], parts[0]])
         yield from (" " * before + part for part in parts[1:])
 
@@ -84,7 +84,7 @@ def _padded(cell: str, size: int, on_left: bool) -> str:
     return f"{cell}{blanks}" if on_left else f"{blanks}{cell}"
 
 
-def _wrapped(text: str, columns: int) -> list[str]:
+def wrapped(text: str, columns: int) -> list[str]:
     """The text in lines, broken between words, further ones indented as it is."""
     if cell_len(text) <= columns:
         return [text]

@@ -10,6 +10,7 @@ import csv
 import io
 import os
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,7 +85,7 @@ def parse_counts(text: str, design: Release | Allocation, allocation: int | None
                 f"put a text with a {name} in quotation marks."
             )
         place, numbers = reader.read(row, number)
-        cell = (*place, *(row[i].strip() for i in labels))
+        cell = (*place, *(single_label(row[i]) for i in labels))
         if cell in known:
             raise InvalidInputError(_twice(known[cell], number, _PATH in at))
         known[cell] = number
@@ -154,6 +155,11 @@ def _twice(first: int, again: int, has_paths: bool) -> str:
         "Each cell must be there once: one cell has one noise, and two rows would spend its node twice. Found that of line "
         f"{first} again in line {again}; list it once with all its paths, such as 1;2, or add a column that tells cells apart."
     )
+
+
+def single_label(text: str) -> str:
+    """A label as it is compared: two that look the same are the same."""
+    return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
 def _check_encodable(text: str) -> None:

@@ -34,7 +34,7 @@ from exactdp.apps.release.path_noise import (
 from exactdp.apps.release.publication import Publication
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
-from exactdp.census.releases import Noise, Release
+from exactdp.census.releases import REPLACE, Noise, Release
 from exactdp.census.tables import as_csv
 from exactdp.errors import InvalidInputError, LatticeTooFineError
 from exactdp.interop.opendp import opendp_laplace_noise, opendp_noise, opendp_version, scale_for
@@ -265,6 +265,8 @@ def _covers(design: Release, table: CountTable, noise: Sequence[DrawnNoise]) -> 
     )
     if not others:
         return text
+    if table.paths is None and design.relation != REPLACE:
+        return f"{text} Only records on paths of allocation {occurring[0]}: those of the others are not covered."
     if table.paths is None:
         return (
             f"{text} Only records that stay on paths of allocation {occurring[0]}: a record that may move to a path of "

@@ -44,7 +44,7 @@ def certified(content: Content) -> Section:
         [
             "Worst over all pairs",
             _cite("section 9", _ENGINE),
-            "every pair of directed paths was accounted for",
+            f"every {content.neighbours.cases[0]} was accounted for",
             "\u2013",
         ],
         ["\u03b2, power, advantage, Bayes risk", of_curve, arithmetic, _width(content, "beta")],

@@ -64,10 +64,10 @@ def stylesheet() -> str:
 
 def _masthead(content: Content) -> Markup:
     release = content.release
-    pairs = "1 pair" if len(release.pairs) == 1 else f"{whole(len(release.pairs))} pairs"
+    cases = content.neighbours.cases[len(release.pairs) > 1]
     line = [
         text("Total budget \u03c1\u202f", equals(release.budget)),
-        text(pairs, " of directed paths"),
+        text(whole(len(release.pairs)), f" {cases}"),
         text(whole(len(content.noise)), " levels" if len(content.noise) > 1 else " level"),
         content.date,
     ]

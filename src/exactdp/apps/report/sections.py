@@ -26,8 +26,9 @@ def guarantee(content: Content, charts: bool) -> Section:
     numbers = DELTA, words("Exact {epsilon}, at most"), "zCDP, optimal", "zCDP, simple", "Gaussian formula"
     heads = columns("rrrrrll", *numbers, "The formula is", "Worst pair")
     caption = words(
-        "{epsilon} over all pairs of directed paths. Exact and zCDP are bounds, rounded up; the formula, marked with a tilde, "
-        "is an estimate and no bound."
+        "{epsilon} over all {cases}. Exact and zCDP are bounds, rounded up; the formula, marked with a tilde, "
+        "is an estimate and no bound.",
+        cases=content.neighbours.cases[1],
     )
     rows = [_epsilon_row(content, row) for row in content.summary.epsilons]
     body: list[Child] = [table(caption, heads, rows, "wide")]
@@ -133,20 +134,30 @@ def _power_table(content: Content) -> Markup | None:
     return table(f"The best test of {content.neighbours.truth}, over all pairs", heads, rows, "slim")
 
 
+_USUAL_NOISE = "discrete Gaussian, \u03c3\u00b2\u202f=\u202f1/\u03c1 for a query of budget \u03c1"
+_OTHER_NOISE = f"{_USUAL_NOISE}, but where the budget file names another kind, a sensitivity or several cells"
+
+
 def release_facts(content: Content) -> Section:
     """What was released: levels, budgets, paths."""
     release = content.release
     queries = sum(len(level.queries) for level in content.noise)
     paths, pairs = len(release.allocations), len(release.pairs)
-    hence = text(data(paths, whole(paths), "paths"), ", hence ", data(pairs, whole(pairs), "pairs"))
+    moves = relation_of(release) == REPLACE
+    hence: list[Child] = [data(paths, whole(paths), "paths")]
+    if moves:
+        hence += [", hence ", data(pairs, whole(pairs), "pairs"), " pairs" if pairs > 1 else " pair"]
     rows: list[tuple[Child, Child]] = [
         ("Release", release.name),
         ("Source", release.source),
         ("Levels and queries", f"{whole(len(content.noise))} levels, {whole(queries)} budgets"),
         ("Total budget", _total(release.budget)),
-        ("Directed paths", text(hence, " pairs" if pairs > 1 else " pair")),
-        ("Noise", text("discrete Gaussian, \u03c3\u00b2\u202f=\u202f1/\u03c1 for a query of budget \u03c1")),
-        ("Neighbours", content.neighbours.briefly + (", possibly on another directed path" if paths > 1 else "")),
+        ("Directed paths", text(hence)),
+        ("Noise", text(_USUAL_NOISE if not release.noise else _OTHER_NOISE)),
+        (
+            "Neighbours",
+            content.neighbours.briefly + (", possibly on another directed path" if moves and paths > 1 else ""),
+        ),
         ("Fingerprint", tag("code", release.fingerprint, cls="hash")),
     ]
     heads = columns("lrrr", "Level", "Queries", "Budget \u03c1", "Share of the budget")
