@@ -43,7 +43,7 @@ def test_worker_processes_do_not_start_the_command_again(tmp_path: Path) -> None
     budget.write_text(SURVEY)
     told = python_m("sweep", str(budget), "--scale", "1,2", "--delta", "1e-6", "--jobs", "2")
     assert told.returncode == 0, told.stderr
-    assert told.stdout.count("survey") == 2
+    assert told.stdout.count("\nsurvey ") == 2
 
 
 def test_a_missing_extra_is_an_import_error() -> None:

@@ -213,7 +213,7 @@ def test_what_the_system_refuses_is_a_sentence(
     def refused(_: object) -> None:
         raise error
 
-    monkeypatch.setattr(cli.certificates, "verify", refused)
+    monkeypatch.setattr(cli.certificates, "load_certificate", refused)
     with pytest.raises(SystemExit) as end:
         cli.app(["verify", "x.json"])
     assert end.value.code == 2

@@ -22,6 +22,7 @@ from exactdp.census.releases import Release, release
 from exactdp.census.study import Study
 from exactdp.errors import InvalidInputError, MissingExtraError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.numerals import UP, with_places
 
 TABLE = {
     "Country": {"total": Fraction(1, 10), "detailed": Fraction(1, 5)},
@@ -87,7 +88,7 @@ def test_overall_plots_the_values_of_the_study(study: Study) -> None:
     assert all(study.beta_bounds(a).upper >= b for a, b in list(zip(alphas, betas, strict=True))[1:-1:40])
     alphas, betas = line(left, "zCDP")
     assert betas == pytest.approx(conversions.zcdp_beta(study.release.rho, alphas), abs=0)
-    deltas, epsilons = line(right, "Exact")
+    deltas, epsilons = line(right, "Exact (certified upper bound)")
     assert list(epsilons[::15]) == list(study.epsilon(deltas[::15]))
     assert min(deltas) == pytest.approx(1e-21)
     curves = {x.get_label(): np.array(x.get_ydata()) for x in right.get_lines() if len(x.get_xdata()) == len(deltas)}
@@ -95,7 +96,7 @@ def test_overall_plots_the_values_of_the_study(study: Study) -> None:
     assert np.all(simple > best)
     assert np.all(best > exact)
     assert exact == pytest.approx(gaussian, rel=0.02)
-    assert f"{study.epsilon(1e-10):.2f}" in [t.get_text() for t in right.texts]
+    assert with_places(study.epsilon(1e-10), 2, UP) in [t.get_text() for t in right.texts]
 
 
 @pytest.mark.parametrize("allocations", [1, 2, 3, 4])
@@ -115,11 +116,14 @@ def test_panels_plot_the_values_of_the_pairs() -> None:
     some = made_up(3)
     tradeoffs, profiles = plots.figure_tradeoff_panels(some, 3), plots.figure_profile_panels(some, 3)
     pairs = [(1, 3), (2, 3), (3, 3)]
-    alphas, deltas = line(tradeoffs.axes[0], "Exact")[0][1:-1], line(profiles.axes[0], "Exact")[0]
+    alphas, deltas = (
+        line(tradeoffs.axes[0], "Exact")[0][1:-1],
+        line(profiles.axes[0], "Exact (certified upper bound)")[0],
+    )
     results = account_pairs(some, pairs, Grids.read(deltas=list(deltas), alphas=list(alphas)))
     for result, one, other in zip(results, tradeoffs.axes, profiles.axes, strict=True):
         assert list(line(one, "Exact")[1]) == [1.0, *(low for low, _ in result.beta), 0.0]
-        assert list(line(other, "Exact")[1]) == [high for _, high in result.epsilon]
+        assert list(line(other, "Exact (certified upper bound)")[1]) == [high for _, high in result.epsilon]
 
 
 def test_forty_three_panels_fill_six_by_eight() -> None:

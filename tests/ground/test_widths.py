@@ -60,7 +60,7 @@ def test_what_is_narrow_is_passed_on_in_silence() -> None:
 @pytest.mark.parametrize(
     ("widths", "told"),
     [
-        ([2 * WIDE, 0.0, WIDE], "up to 2.0e-06 apart"),
+        ([2 * WIDE, 0.0, WIDE], "up to 2.*e-6 apart"),
         ([math.nan, 1.0], "say little or nothing"),
         ([math.inf], "say little"),
     ],

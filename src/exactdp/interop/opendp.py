@@ -60,7 +60,7 @@ def drawn_mechanism(mechanism: Mechanism) -> DiscreteGaussian | DiscreteLaplace:
     """The mechanism whose noise OpenDP draws for this one: the parameter is a double's, at least as large, by less than 1e-15.
 
     >>> drawn_mechanism(DiscreteGaussian(4, sensitivity=2)), float(drawn_mechanism(DiscreteLaplace("1/3")).scale)
-    (DiscreteGaussian('4', sensitivity=2), 0.33333333333333337)
+    (DiscreteGaussian(4, sensitivity=2), 0.33333333333333337)
     """
     if isinstance(mechanism, DiscreteGaussian):
         return DiscreteGaussian(drawn_sigma2(mechanism.sigma2), mechanism.sensitivity)

@@ -66,7 +66,7 @@ def _children(pid: int) -> list[int]:
         (["--host", "localhost", "--name", "evil.example"], "Found --name evil.example; leave it out"),
         (["--port", "70000"], "--port must be at most 65535"),
         (["--port", "TAKEN"], "Choose another"),
-        (["nothing"], "BUDGET is a .toml or .csv file"),
+        (["nothing"], "DESIGN is a .toml, .csv or .json file"),
         (["missing.csv"], "cannot be read"),
         (["--host", "no such host", "--allow-remote"], "cannot listen"),
     ],

@@ -78,8 +78,7 @@ def _calibrate(
     wanted = _targets(epsilon or [], delta or [], alpha or [], beta or [], advantage, mu)
     steps = whole(grid, "--grid", 1)
     ending = _check_output(source, output, design or design_option or release)
-    if not as_json:
-        source.show()
+    shell.tell("The least noise is looked for ...")
     calibrated: Release | Composition
     if source.is_whole:
         if part:
@@ -104,6 +103,7 @@ def _calibrate(
         result = {"factor": exact_text(factor), "value": float(factor), "grid": f"1/{steps}", "below_exists": below}
         shell.print_json({**result, "target": targets[0], "targets": targets, "accounted_for": source.record()})
         return
+    source.show()
     what = "Every noise variance" if level is None and not part else "The noise variance of that part"
     say(f"Wanted: {'; '.join(map(_named, _each(wanted)))}.")
     say(calibration_text(what, factor, Fraction(1, steps), below))

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from exactdp.accounting.certificates.certificate import Certificate
 from exactdp.accounting.certificates.verify import Verification
-from exactdp.apps.cli import shell
+from exactdp.apps.cli import shell, tables
 from exactdp.apps.cli.designs import (
     DesignArgument,
     DesignOption,
@@ -21,7 +21,7 @@ from exactdp.apps.cli.designs import (
     ReleaseOption,
     read_design,
 )
-from exactdp.apps.cli.tables import say, width, wrapped
+from exactdp.apps.cli.tables import say
 from exactdp.census.certification import certify, load_certificate, verify
 from exactdp.census.design_certificate import DIGITS as DESIGN_DIGITS
 from exactdp.census.design_certificate import DesignCertificate
@@ -95,7 +95,7 @@ def _verify(file: CertificateArgument, jobs: shell.JobsOption = "1", as_json: sh
 
 def _print_verdict(result: Verification) -> None:
     """One line, coloured and broken between words on a terminal."""
-    for number, part in enumerate(wrapped(one_line(result.reason), width())):
+    for number, part in enumerate(tables.wrapped(one_line(result.reason), tables.width())):
         line = Text(part)
         if number == 0:
             word = "Holds" if result.holds else "Does not hold"

@@ -38,6 +38,7 @@ _PROXY_ALPHAS = tuple(
     Fraction(a, 1000)
     for a in (2, 5, 10, 20, *range(30, 410, 20), *range(450, 960, 50), 970, 975, 980, 985, 990, 995, 998)
 )
+_CERTIFIED = "Exact (certified upper bound)"
 _PANEL_ALPHAS = tuple(
     Fraction(a, 2000) for a in (1, 2, 4, 7, 10, 15, 20, 30, *range(40, 400, 20), *range(400, 2000, 100), 1960, 1990)
 )
@@ -106,7 +107,7 @@ def figure_profile_panels(release: Release, base: int | None = None) -> Figure:
     bottom = min(0.0, *(float(curve.min()) for curve in curves))
     for axes, other, curve in zip(panels, others, curves, strict=True):
         if other != base:
-            axes.plot(deltas, curve, color=EXACT, lw=1.2, label="Exact")
+            axes.plot(deltas, curve, color=EXACT, lw=1.2, label=_CERTIFIED)
             _delta_axis(axes, (1e-20, 1e-10))
         else:
             _draw_epsilons(axes, release.rho, deltas, curve)
@@ -236,7 +237,7 @@ def _draw_epsilons(axes: Axes, rho: Fraction, deltas: list[float], exact: Floats
         label=r"zCDP, $\rho + 2\sqrt{\rho\,\log(1/\delta)}$ (bound)",
     )
     axes.plot(deltas, others["zcdp_optimal"], color=ZCDP, lw=1.4, label="zCDP, optimal conversion (bound)")
-    axes.plot(deltas, exact, color=EXACT, lw=1.8, label="Exact (certified upper bound)")
+    axes.plot(deltas, exact, color=EXACT, lw=1.8, label=_CERTIFIED)
     axes.plot(
         deltas, others["gaussian"], color=INK, lw=0.8, ls=(0, (4, 4)), label="Continuous Gaussian formula (estimate)"
     )
