@@ -174,7 +174,7 @@ def test_single_paths_have_panels_of_their_own() -> None:
     design = replace(made_up(3), relation="add/remove")
     panels = plots.figure_profile_panels(design).axes
     assert [axes.get_title() for axes in panels] == ["(1, 0)", "(3, 0)", "(2, 0)"]
-    exact = next(line for line in panels[0].lines if line.get_label() == "Exact")
+    exact = next(line for line in panels[0].lines if line.get_label() == "Exact (certified upper bound)")
     delta, epsilon = exact.get_xdata()[20], exact.get_ydata()[20]
     assert epsilon == pytest.approx(design.pair(1, 0).epsilon(delta), rel=1e-9)
     assert "Pair (2, 0)" in plots.figure_proxy(design.account()).get_suptitle()

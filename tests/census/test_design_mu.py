@@ -6,8 +6,10 @@ from fractions import Fraction
 
 import pytest
 
+from exactdp.census.cell_noise import CellNoise
 from exactdp.census.design_mu import design_mu, distinct_pairs
-from exactdp.census.savings import calibrate_release
+from exactdp.census.releases import Release
+from exactdp.census.savings import calibrate_release, level_pair
 from exactdp.errors import AccuracyError
 from exactdp.guarantees.calibration import MeetsAll, calibrate, target
 from exactdp.guarantees.tightest_mu import tightest_mu
@@ -48,3 +50,13 @@ def test_no_factor_helps_where_the_rest_alone_is_too_much() -> None:
     three = 3 * DiscreteGaussian(1) + DiscreteGaussian(2)
     with pytest.raises(AccuracyError, match=r"alone already cost a mu of at least 1\.7"):
         calibrate(three, target(mu="0.5"), DiscreteGaussian(2))
+
+
+def test_a_path_that_no_record_takes_proves_nothing() -> None:
+    """Of a design without the full path, a level that is bypassed everywhere costs nothing by itself."""
+    noise = {("B", "b"): CellNoise(sensitivity=50)}
+    table = {"A": {"a": Fraction(1)}, "B": {"b": Fraction(1, 10)}}
+    design = Release("nofull", "", "", table, {1: ("B",)}, "add/remove", noise)
+    factor, _ = calibrate_release(design, target(epsilon=6, delta="1e-6"), level="A", grid=10)
+    assert design.scaled(factor, "A").account().delta_bounds(6).upper <= 1e-6
+    assert level_pair(design, "A") == design.pair(1, 0)

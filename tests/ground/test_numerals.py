@@ -6,6 +6,7 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,3 +55,12 @@ def test_the_ends_of_the_line() -> None:
     assert [numerals.about(x) for x in (math.inf, 1.0)] == ["inf", "~1"]
     assert numerals.for_file(math.inf, UP) == "inf"
     assert numerals.exact(Fraction(1, 100_000_000)) == "1e-8"
+
+
+def test_numbers_beyond_the_doubles() -> None:
+    long = np.longdouble(1) + np.longdouble(2) ** -60
+    assert Fraction(Decimal(numerals.at_most(long))) > 1 or long == 1
+    assert numerals.at_least(-long) == numerals.at_least(Fraction(-1) - Fraction(1, 2**60)) or long == 1
+    assert numerals.at_most(Decimal("1e1000000")) == "1e1000000"
+    assert numerals.with_places(Fraction(10**400, 3), 0, DOWN) == str(10**400 // 3)
+    assert Fraction(numerals.for_file(Fraction(1, 3), UP)) >= Fraction(1, 3)

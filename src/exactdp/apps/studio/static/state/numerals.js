@@ -7,7 +7,8 @@ import { Rational } from "./rational.js";
 
 const [FIRST_PLAIN, LAST_PLAIN] = [-5, 7]; // decimal exponents written without a power of ten, exclusive
 const MOST_WHOLE = 15; // digits of an exact decimal
-const LONGEST = 12; // characters of an exact number
+const LONGEST = 12; // characters of an exact number,
+const LONGEST_FRACTION = 7; // and of one that is a fraction
 const [UP, DOWN, NEAREST] = [1, -1, 0];
 
 /** The fraction that a finite double is. */
@@ -41,7 +42,7 @@ export function about(value, digits = 6) {
 /** An exact number as it is: 1e-8, 26.34, 1/3; one of more than `most` characters cut to so many digits, and marked. */
 export function exactText(value, most = LONGEST, digits = 6) {
   const text = wholeText(value);
-  return text.length <= most ? text : about(value, digits);
+  return text.length <= (text.includes("/") ? Math.min(most, LONGEST_FRACTION) : most) ? text : about(value, digits);
 }
 
 /** An exact number with all its digits: a decimal where that is a short one, else a fraction. */
