@@ -79,7 +79,7 @@ MUTANTS = [
     (
         "the shortest decimal of a bound, on whichever side",
         "numerals.py",
-        "if is_safe(short, Decimal(float(value))):",
+        "if whole == Fraction(float(value)) and (short >= whole if rounding == UP else short <= whole):",
         "if True:",
     ),
     (
