@@ -20,8 +20,9 @@ from typer.testing import Result
 import exactdp.apps.cli.release
 import exactdp.apps.release.audit
 from command_line import run
-from exactdp import Composition, DiscreteGaussian, census, verify
+from exactdp import ApproximateDP, Composition, DiscreteGaussian, DiscreteLaplace, census, verify
 from exactdp.accounting.tradeoff_vertices import tails_at
+from exactdp.apps.release import audit as audits
 from exactdp.apps.release import noisy_table as noise
 from exactdp.apps.release.audit import audit, exact_errors
 from exactdp.apps.release.counts import parse_counts
@@ -293,6 +294,17 @@ def test_an_audit_passes_a_right_sampler_and_finds_wrong_ones_out() -> None:
         return from_pmf(seed=3)([c + 1 for c in counts], scale)
 
     assert not audit(MIXED, 40_000, sampler=shifted).is_consistent
+
+
+def test_laplace_noise_is_audited_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Right noise passes; with nine tenths of the scale it does not."""
+    mixed = 3 * DiscreteLaplace(2, sensitivity=2) + DiscreteGaussian(4)
+    assert audit(mixed, 20_000, "0.999999").is_consistent
+    right = audits.opendp_laplace_noise
+    monkeypatch.setattr(audits, "opendp_laplace_noise", lambda counts, scale: right(counts, 0.9 * scale))
+    assert not audit(mixed, 20_000, "0.999999").is_consistent
+    with pytest.raises(InvalidInputError, match="ApproximateDP"):
+        audit(mixed + ApproximateDP(1), 1000)
 
 
 def test_the_joint_confidence_of_an_audit_is_kept() -> None:

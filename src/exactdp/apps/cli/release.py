@@ -33,7 +33,6 @@ from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target
 from exactdp.interop.opendp import opendp_version
-from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.numbers import one_line, whole
 from exactdp.numerals import DOWN, UP, at_most, counted, exact, with_places
 
@@ -185,10 +184,7 @@ def _audit(
     if source.is_whole:
         source = source.of_pair(source.whole("audit").proxy_pair)
     composition, releases = source.one("audit"), whole(draws, "--draws", 100)
-    others = [mechanism for mechanism in composition.mechanisms if not isinstance(mechanism, DiscreteGaussian)]
-    if others:
-        raise InvalidInputError(f"audit tests discrete Gaussian noise. Found {described(others[0])}; leave it out.")
-    total = releases // 2 * 2 * sum(composition.discrete_gaussians.values())
+    total = releases // 2 * 2 * sum(composition.mechanisms.values())
     with shell.progress("numbers drawn", total) as done:
         found = audit(composition, releases, confidence, on_progress=done)
     if output is not None:

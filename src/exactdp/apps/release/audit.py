@@ -27,7 +27,9 @@ from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
 from exactdp.doubles import Floats
 from exactdp.errors import InvalidInputError
-from exactdp.interop.opendp import Sampler, opendp_noise, scale_for
+from exactdp.interop.opendp import Sampler, drawn_mechanism, opendp_laplace_noise, opendp_noise, scale_for
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.numbers import Number, rational, shown, whole
 
 if TYPE_CHECKING:
@@ -99,14 +101,19 @@ def audit(
     passes may be wrong by less than the bands are wide, or where these tests do not look.
     """
     count = whole(draws, "draws", 100)
-    if count * sum(composition.discrete_gaussians.values()) > LARGEST_WORK:
+    for mechanism in composition.mechanisms:
+        if not isinstance(mechanism, DiscreteGaussian | DiscreteLaplace) or (
+            sampler is not None and not isinstance(mechanism, DiscreteGaussian)
+        ):
+            kinds = "discrete Gaussian" if sampler else "discrete Gaussian and discrete Laplace"
+            raise InvalidInputError(f"An audit draws {kinds} noise. Found {shown(mechanism)}; leave it out.")
+    if count * sum(composition.mechanisms.values()) > LARGEST_WORK:
         raise InvalidInputError(f"An audit draws at most {LARGEST_WORK:.0e} numbers. Found more; lower draws.")
     level = rational(confidence, "confidence")
     if not 0 < level < 1:
         raise InvalidInputError(f"confidence must be strictly between 0 and 1. Found {shown(confidence)}.")
     half = count // 2
-    draw = opendp_noise if sampler is None else sampler
-    losses = [_losses(composition, half, is_b, draw, on_progress) for is_b in (False, True)]
+    losses = [_losses(composition, half, is_b, sampler, on_progress) for is_b in (False, True)]
     spread, mu = float(2 * composition.rho), composition.mu
     thresholds = [j * (spread / 2 + mu) + _OFFSET * mu for j in _GRID]
     tail = float((1 - level) / (4 * len(thresholds)))  # two ends of two bands for each threshold
@@ -147,21 +154,36 @@ def _errors(c: float, step: float, low: Floats, high: Floats) -> tuple[Bounds, B
 
 
 def _losses(
-    composition: Composition, releases: int, is_b: bool, sampler: Sampler, on_progress: Callable[[int], None] | None
+    composition: Composition,
+    releases: int,
+    is_b: bool,
+    sampler: Sampler | None,
+    on_progress: Callable[[int], None] | None,
 ) -> Floats:
     """L of each release of table A or B."""
-    result = np.full(releases, -float(composition.rho))
-    for mechanism, count in composition.discrete_gaussians.items():
+    result = np.zeros(releases)
+    for mechanism, count in composition.mechanisms.items():
+        assert isinstance(mechanism, DiscreteGaussian | DiscreteLaplace)  # others were refused
         value = mechanism.sensitivity if is_b else 0
-        weight, scale = float(mechanism.sensitivity / mechanism.sigma2), scale_for(mechanism.sigma2)
+        draw = sampler or (opendp_noise if isinstance(mechanism, DiscreteGaussian) else opendp_laplace_noise)
+        drawn = drawn_mechanism(mechanism)
+        scale = float(drawn.scale) if isinstance(drawn, DiscreteLaplace) else scale_for(mechanism.sigma2)
         at_once = max(_BATCH // count, 1)
         for start in range(0, releases, at_once):
             rows = min(at_once, releases - start)
-            noisy = np.array(sampler([value] * (rows * count), scale), dtype=np.float64)
-            result[start : start + rows] += weight * noisy.reshape(rows, count).sum(axis=1)
+            noisy = np.array(draw([value] * (rows * count), scale), dtype=np.float64)
+            result[start : start + rows] += _loss(mechanism, noisy).reshape(rows, count).sum(axis=1)
             if on_progress is not None:
                 on_progress(rows * count)
     return result
+
+
+def _loss(mechanism: DiscreteGaussian | DiscreteLaplace, noisy: Floats) -> Floats:
+    """The log-likelihood ratio of each noisy count: of the sensitivity as the true one, against 0."""
+    step = mechanism.sensitivity
+    if isinstance(mechanism, DiscreteLaplace):
+        return (np.abs(noisy) - np.abs(noisy - step)) / float(mechanism.scale)
+    return float(step / mechanism.sigma2) * noisy - float(mechanism.rho)
 
 
 def _band(hits: int, trials: int, tail: float) -> Bounds:
