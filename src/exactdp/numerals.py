@@ -19,7 +19,7 @@ import numpy as np
 
 from exactdp.numbers import exact_text
 
-Real: TypeAlias = "int | float | Decimal | Fraction | np.floating"
+Real: TypeAlias = "int | float | Decimal | Fraction | np.floating | np.integer"
 
 UP, DOWN, NEAREST = ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN
 DIGITS = 6
@@ -170,7 +170,9 @@ def _shortest(number: Decimal) -> str:
 
 def as_fraction(value: Real) -> Fraction:
     """The number itself, exactly."""
-    return Fraction(value) if isinstance(value, (int, Decimal, Fraction)) else Fraction(*value.as_integer_ratio())
+    if isinstance(value, (int, Decimal, Fraction)):
+        return Fraction(value)
+    return Fraction(int(value)) if isinstance(value, np.integer) else Fraction(*value.as_integer_ratio())
 
 
 def _is_finite(value: Real) -> bool:

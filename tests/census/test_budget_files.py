@@ -183,12 +183,12 @@ BAD_TOML = [
     ("unit = 'sigma2'\n" + US + "a = '2e18'", "sigma2 must be between 0.001 and 1e+18. Found 2e18 in level US"),
     (US + "a = 600\nb = 401", "must sum to at most 1000, in rho. Found 1001."),
     ("unit = 'epsilon'\n" + US + "a = 1", "unit must be one of rho, sigma2, share. Found epsilon."),
-    ("total_rho = 5\n" + US + "a = '1/3'", "must equal the sum of the budgets, 1/3 (about 0.333333). Found 5"),
+    ("total_rho = 5\n" + US + "a = '1/3'", "must equal the sum of the budgets, 1/3 (~0.333333). Found 5"),
     ("total_rho = 1001\n" + US + "a = 1", "total_rho must be between 1e-18 and 1000. Found 1001."),
     ("unit = 'share'\n" + US + "a = 1", "Found no total_rho; add it."),
     (
         SHARE + US + "a = 0.3\nb = 0.6",
-        "The shares must sum to exactly 1. Found 9/10 (about 0.9), which is 0.1 too little",
+        "The shares must sum to exactly 1. Found 9/10 (~0.9), which is 0.1 too little",
     ),
     (SHARE + US + "a = 1.1", "share must be between 1e-21 and 1. Found 1.1 in level US, query a."),
     (SHARE + US + "a = 1e-99999", "share must be between 1e-21 and 1. Found 1e-99999 in level US, query a."),
@@ -202,7 +202,7 @@ BAD_TOML = [
     (SHARE + TWO + "[level_shares]\nUS = 1\nCounty = 1", "must be one of US, State. Found County."),
     (
         SHARE + TWO + "[level_shares]\nUS = 1\nState = 0.5",
-        "The level shares must sum to exactly 1. Found 3/2 (about 1.5)",
+        "The level shares must sum to exactly 1. Found 3/2 (~1.5)",
     ),
     (SHARE + US + "a = 0.5\n[level_shares]\nUS = 1", "The shares within level US must sum to exactly 1. Found 1/2"),
     ("bypassed = 1\n" + TWO, "bypassed must be a table, such as [bypassed]. Found 1."),

@@ -218,6 +218,7 @@ def test_who_answers() -> None:
     assert not isinstance(make_overall(same_spread), SeparateOverall)
 
 
+@pytest.mark.soak
 def test_many_paths_of_different_spread_are_screened() -> None:
     """Sensitivities take the common spread away: more than a few pairs go through the screen, a proof for each of them."""
     levels = ("US", "State", "County", "Tract", "Block")

@@ -30,7 +30,7 @@ def _epsilons(rng: random.Random, brute: oracle.Brute) -> list[Fraction]:
     return [free, on_lattice, -free / 3]
 
 
-@pytest.mark.parametrize("seed", seeds(3, 8))
+@pytest.mark.parametrize("seed", seeds(1, 8))
 def test_delta_and_beta_are_never_outside(seed: int) -> None:
     rng = random.Random(seed)
     checked = 0
