@@ -8,6 +8,7 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 
+import mpmath
 import pytest
 
 from exactdp import (
@@ -136,3 +137,13 @@ def test_a_study_and_its_summary_print_what_holds() -> None:
         epsilon = Fraction(Decimal(re.findall(rf"\(({NUMBER}), 1e-5\)", line)[0]))
         assert epsilon >= row.saved_simple.epsilon
     assert risk_of(study, Fraction(1, 20), Fraction(1, 2), Fraction(1, 10**5)).relation == "replace"
+
+
+@pytest.mark.parametrize("epsilon", [0, "5.25", 40, 1000, -3])
+def test_an_explanation_prints_its_ends_outward(epsilon: object) -> None:
+    """Against the exact powers of its logarithms, to the last digit shown."""
+    found = (10 * DiscreteGaussian(1)).explain(epsilon)  # type: ignore[arg-type]
+    told = dict(found.items())
+    with mpmath.workdps(60):
+        assert mpmath.mpf(told["delta at most"]) >= mpmath.exp(mpmath.mpf(found.log_upper))
+        assert mpmath.mpf(told["delta at least"]) <= mpmath.exp(mpmath.mpf(found.log_lower))
