@@ -14,8 +14,7 @@ import pytest
 
 import exactdp
 from exactdp import Composition, DiscreteGaussian, InvalidInputError
-from exactdp.accounting.certificates import certificate as records
-from exactdp.accounting.certificates import routes
+from exactdp.accounting.certificates import record, routes
 from exactdp.accounting.certificates import verify as verification
 from exactdp.accounting.certificates.certificate import Certificate, certify
 from exactdp.accounting.certificates.verify import verify
@@ -303,7 +302,7 @@ def test_certificates_of_the_first_version_verify() -> None:
 
 def test_files_that_are_too_large_or_not_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "large.json"
-    path.write_bytes(b" " * (records.LARGEST_FILE + 1))
+    path.write_bytes(b" " * (record.LARGEST_FILE + 1))
     with pytest.raises(InvalidInputError, match="at most"):
         verify(path)
     path.write_bytes(b"\xff\xfe\x00")

@@ -23,10 +23,10 @@ from exactdp import Certificate, Composition, DiscreteGaussian, DiscreteLaplace,
 from exactdp.apps.release import noisy_table, path_noise
 from exactdp.apps.release.counts import is_table_of_counts, parse_counts, read_counts
 from exactdp.apps.release.noisy_table import plan_release, release_table
-from exactdp.apps.release.path_noise import drawn_composition, listed, neighbours, planned_noise, worst_pairs
+from exactdp.apps.release.path_noise import drawn_composition, listed, planned_noise, worst_pairs
 from exactdp.census.cell_noise import CellNoise
-from exactdp.census.releases import ADD_REMOVE
 from exactdp.errors import InvalidInputError
+from exactdp.guarantees.neighbours import ADD_REMOVE, neighbours
 from exactdp.interop.opendp import Sampler, drawn_mechanism, drawn_sigma2, opendp_laplace_noise, scale_for
 from exactdp.numerals import at_most
 from oracle import brute
@@ -278,7 +278,7 @@ def test_a_record_that_is_added_or_removed_has_one_path(design: census.Release) 
     assert (found.noun, found.names) == ("path", ["2"])
     numbered = census.Release("zero", "", "", design.table, {0: (), 1: ("District",)})
     assert worst_pairs(numbered, [1], "1e-10").covered == ((1, 1),)
-    assert neighbours(numbered) == "one record replaced by any other"
+    assert neighbours(numbered.relation).briefly == "one record replaced by any other"
     assert found.epsilon.upper < worst_pairs(design, [1, 2], "1e-10").epsilon.lower
     one = [Composition(a.mechanisms).epsilon_bounds("1e-10") for a in design.allocations.values()]
     assert found.epsilon.upper >= max(bounds.lower for bounds in one)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from exactdp.census.cell_noise import CellNoise
-from exactdp.census.design_mu import design_mu, distinct_pairs
+from exactdp.census.design_mu import design_mu
 from exactdp.census.releases import Release
 from exactdp.census.savings import calibrate_release, level_pair
 from exactdp.errors import AccuracyError
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::exactdp.errors.AccuracyWarning"
 def test_the_worst_of_all_pairs() -> None:
     """Also where the proxy, which is looked at first, is not the worst."""
     found = design_mu(COARSE)
-    each = [tightest_mu(pair) for pair in distinct_pairs(COARSE)]
+    each = [tightest_mu(pair) for pair in COARSE.compositions]
     assert found.lower == max(one.lower for one in each)
     assert max(one.lower for one in each) <= found.upper <= max(one.upper for one in each)
     assert found.upper >= max(one.lower for one in each)

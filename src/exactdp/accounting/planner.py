@@ -24,7 +24,7 @@ from exactdp.engine.lattice.accuracy import ACCURACY, beta_is_wide
 from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.lattice import Group, Lattice
 from exactdp.engine.line.enumeration import expected_values
-from exactdp.engine.line.total_loss import Part, TotalLoss
+from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.engine.sieve.phases import LARGEST_NODES
 from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -148,7 +148,7 @@ class OnLattice(BothDirections):
 
 def answers_for(mechanisms: Mapping[Mechanism, int], effort: Effort) -> BothDirections:
     """The planner's first decision: the sieve for discrete Gaussians whose lattice is not too fine, other methods otherwise."""
-    total = TotalLoss(tuple(Part(m.loss(), n) for m, n in mechanisms.items()))
+    total = TotalLoss.of(mechanisms)
     gaussians = {m: n for m, n in mechanisms.items() if isinstance(m, DiscreteGaussian)}
     lattice = Lattice(Group.of_each(gaussians)) if len(gaussians) == len(mechanisms) else None
     on_lattice = lattice is not None and sieve_suits(lattice)

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from exactdp.census.budget_cells import NUMBERS, TRAITS, touched
 from exactdp.census.budget_design import MOST_BYTES, SETTINGS, UNITS, Draft, checked, contents, single_spaced
 from exactdp.census.cell_noise import USUAL, CellNoise
-from exactdp.census.releases import REPLACE, Release
+from exactdp.census.releases import Release
 from exactdp.census.tables import as_csv
 from exactdp.csv_cells import from_cell
 from exactdp.csv_text import separator
 from exactdp.errors import InvalidInputError
+from exactdp.guarantees.neighbours import REPLACE
 from exactdp.numbers import shown
 
 _CUT = re.compile(r"[,;]\s*'*[=+\-@]")

@@ -18,9 +18,10 @@ from exactdp.census.budget_cells import touched
 from exactdp.census.budget_csv import csv_draft
 from exactdp.census.budget_design import MOST_BYTES, SETTINGS, Draft, checked, contents, total_budget
 from exactdp.census.cell_noise import CellNoise
-from exactdp.census.releases import REPLACE, Release
+from exactdp.census.releases import Release
 from exactdp.csv_text import decoded, refuse_spreadsheet
 from exactdp.errors import InvalidInputError
+from exactdp.guarantees.neighbours import REPLACE
 from exactdp.numbers import shown
 
 _MOST_DOTS = 50  # in a line: the time that tomllib takes for a dotted name grows with the square of its parts

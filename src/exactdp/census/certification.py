@@ -8,12 +8,13 @@ from typing import overload
 
 from exactdp.accounting.certificates import certificate as compositions
 from exactdp.accounting.certificates.certificate import Certificate
+from exactdp.accounting.certificates.record import record_text
 from exactdp.accounting.certificates.verify import Verification
 from exactdp.accounting.certificates.verify import verify as verify_composition
 from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
 from exactdp.census import design_certificate as designs
-from exactdp.census.design_certificate import DesignCertificate, certificate_text
+from exactdp.census.design_certificate import DesignCertificate
 from exactdp.census.design_proof import certify_design
 from exactdp.census.design_verification import verify_design
 from exactdp.census.releases import Release
@@ -90,7 +91,7 @@ def read_certificate(text: str) -> Certificate | DesignCertificate:
 
 def load_certificate(path: str | os.PathLike[str]) -> Certificate | DesignCertificate:
     """A certificate of either kind from a file."""
-    text = certificate_text(path)
+    text = record_text(path)
     try:
         return read_certificate(text)
     except InvalidInputError as error:

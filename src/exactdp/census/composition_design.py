@@ -7,8 +7,9 @@ from fractions import Fraction
 from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
 from exactdp.census.cell_noise import DISCRETE_GAUSSIAN, DISCRETE_LAPLACE, GAUSSIAN, CellNoise
-from exactdp.census.releases import ADD_REMOVE, Release
+from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
+from exactdp.guarantees.neighbours import ADD_REMOVE
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian

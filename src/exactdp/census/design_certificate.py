@@ -9,31 +9,26 @@ As in a certificate of one composition, the SHA-256 guards against accidents onl
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from exactdp.accounting.certificates.certificate import LARGEST_FILE, versions
+from exactdp.accounting.certificates.certificate import versions
+from exactdp.accounting.certificates.record import Record
 from exactdp.accounting.certificates.routes import QUANTITY
 from exactdp.arithmetic_state import steady
 from exactdp.census.budget_design import MOST_BYPASSED, MOST_CELLS, total_budget
 from exactdp.census.cell_noise import CellNoise
-from exactdp.census.releases import REPLACE, Release
+from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
-from exactdp.files import write_text
+from exactdp.guarantees.neighbours import REPLACE
 from exactdp.notebooks import repr_html
 from exactdp.numbers import LARGEST_EPSILON, exact_text, positive, shown, whole
 from exactdp.numerals import counted, whole_text
 from exactdp.strict_json import (
     LARGEST_EXPONENT,
-    canonical,
-    parse,
     read_decimal,
     read_fraction,
     read_text,
@@ -73,10 +68,12 @@ class DesignEvidence:
 
 @steady
 @dataclass(frozen=True)
-class DesignCertificate:
+class DesignCertificate(Record):
     """A claim about every pair of a design: delta(epsilon) is at most delta, and the witness proves that less will not do."""
 
     _repr_html_ = repr_html
+    form = FORMAT, VERSION
+    indent = 1
 
     release: Release
     fingerprint: str
@@ -152,55 +149,10 @@ class DesignCertificate:
             "libraries": dict(self.libraries),
         }
 
-    def digest(self) -> str:
-        """SHA-256 of the canonical content: sorted keys, no white space, without the hash itself."""
-        return hashlib.sha256(canonical(self.content()).encode()).hexdigest()
-
-    def to_json(self) -> str:
-        """The record as indented JSON; `from_json` gives back an equal certificate."""
-        return json.dumps({**self.content(), "sha256": self.sha256}, indent=1) + "\n"
-
     @classmethod
-    def from_json(cls, text: str) -> DesignCertificate:
-        """Read a record, refusing (InvalidInputError) whatever `to_json` could not have written. Verifies nothing."""
-        record = parse(text)
-        if record.get("format") != FORMAT or type(record.get("version")) is not int:
-            raise InvalidInputError(
-                "The file is not an exactdp design certificate. Make one with exactdp certify DESIGN."
-            )
-        if record["version"] != VERSION:
-            raise InvalidInputError(f"Design certificates of version {VERSION} can be read. Found {record['version']}.")
-        try:
-            result = _read(record)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise InvalidInputError(
-                f"The certificate lacks a field or has one of the wrong type: {shown(error)}."
-            ) from None
-        if canonical({**result.content(), "sha256": result.sha256}) != canonical(record):
-            raise InvalidInputError("The certificate is not in canonical form (fields, order or spelling of a number).")
-        return result
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the record, all of it or nothing."""
-        write_text(path, self.to_json())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> DesignCertificate:
-        """Read a file; at most LARGEST_FILE bytes of it are looked at."""
-        text = certificate_text(path)
-        try:
-            return cls.from_json(text)
-        except InvalidInputError as error:
-            raise InvalidInputError(f"{path}: {error}") from None
-
-
-def certificate_text(path: str | os.PathLike[str]) -> str:
-    """The text of a file that may hold a certificate of either kind, refused where it is too long for one."""
-    with Path(path).open("rb") as file:
-        data = file.read(LARGEST_FILE + 1)
-    if len(data) > LARGEST_FILE:
-        raise InvalidInputError(f"A certificate has at most {LARGEST_FILE:,} bytes. {path} has more.")
-    return data.decode("utf-8", errors="replace")
+    def from_record(cls, record: dict[str, Any]) -> DesignCertificate:
+        """The certificate of a parsed record."""
+        return _read(record)
 
 
 def _readable(answer: Decimal) -> str:

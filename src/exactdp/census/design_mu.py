@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
 from exactdp.census.releases import Release
 from exactdp.guarantees.tightest_mu import GaussianDP, is_near_gaussian, tightest_mu
-
-
-def distinct_pairs(release: Release) -> list[Composition]:
-    """The compositions of all pairs, equal ones once, that of the proxy first."""
-    return list(dict.fromkeys([release.proxy, *(release.pair(*pair) for pair in release.pairs)]))
 
 
 @steady
@@ -24,7 +18,7 @@ def design_mu(release: Release, done: Callable[[int], None] = lambda pairs: None
     be mu-GDP for the largest mu so far needs no search of its own. `done` hears how many pairs were settled.
     """
     best: GaussianDP | None = None
-    for composition in distinct_pairs(release):
+    for composition in dict.fromkeys([release.proxy, *release.compositions]):  # the proxy is close to the worst
         if best is None or not is_near_gaussian(composition, Fraction(best.upper)):
             found = tightest_mu(composition)
             best = found if best is None else _larger(best, found)

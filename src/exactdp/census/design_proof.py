@@ -98,14 +98,6 @@ def certify_design(
     return result
 
 
-def compositions_of(release: Release) -> dict[Composition, Pair]:
-    """The different compositions among all pairs, each with the first pair that has it."""
-    found: dict[Composition, Pair] = {}
-    for pair in release.pairs:
-        found.setdefault(release.pair(*pair), pair)
-    return found
-
-
 def sides(point: Point, delta: Fraction) -> Ints:
     """Where certified points are proved to be: -1 at most `delta`, 1 above it, 0 where they do not tell."""
     if delta >= 1:
@@ -163,7 +155,7 @@ class _LeastAnswer:
 
     def __post_init__(self) -> None:
         self._overall = overall_of(self.release)
-        self._compositions = compositions_of(self.release)
+        self._compositions = self.release.compositions
         place = {pair: i for i, pair in enumerate(self.release.pairs)}
         self._places = {composition: place[pair] for composition, pair in self._compositions.items()}
 

@@ -22,12 +22,12 @@ from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, precision
 from exactdp.brackets import Bracket, mirrored_ball
 from exactdp.census.design_certificate import DesignCertificate, DesignContour, has_digits
-from exactdp.census.design_proof import Pair, compositions_of, side_in_balls, side_of_ball
+from exactdp.census.design_proof import Pair, side_in_balls, side_of_ball
 from exactdp.census.releases import release as built_in
 from exactdp.census.releases import release_names
 from exactdp.census.workers import make_runner
 from exactdp.engine.line.methods import LineMethods, threshold
-from exactdp.engine.line.total_loss import Part, TotalLoss
+from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.errors import AccuracyError, ExactDPError, LatticeTooFineError
 from exactdp.numbers import one_line, shown
 from exactdp.numerals import counted
@@ -96,7 +96,7 @@ def _check_form(record: DesignCertificate, found: dict[Composition, Pair]) -> tu
         return False, f"the answer {shown(record.answer)} does not have {record.digits} digits"
     if record.witness not in release.pairs:
         return False, f"the witness {record.witness[0]},{record.witness[1]} is no pair of the design"
-    found.update(compositions_of(release))
+    found.update(release.compositions)
     told = {len(found), record.evidence.compositions, sum(record.evidence.methods.values())}
     if len(told) > 1:
         return (
@@ -189,17 +189,13 @@ def decided(
 
 def _is_beyond(composition: Composition, epsilon: Fraction) -> bool:
     """Whether no loss is above epsilon, so that delta(epsilon) is 0: by sums of exact fractions alone."""
-    total = _total(composition)
+    total = TotalLoss.of(composition.mechanisms)
     return total.is_symmetric and total.lost == 0 and total.greatest is not None and epsilon >= total.greatest
-
-
-def _total(composition: Composition) -> TotalLoss:
-    return TotalLoss(tuple(Part(m.loss(), n) for m, n in composition.mechanisms.items()))
 
 
 def _on_the_line(composition: Composition, size: Fraction) -> Iterator[tuple[str, Callable[[], Bracket | None]]]:
     """The methods that need no lattice, each from scratch, the planner's first choice last; none for losses of two directions."""
-    total = _total(composition)
+    total = TotalLoss.of(composition.mechanisms)
     if total.is_symmetric and total.lost == 0:
         yield from reversed(list(LineMethods(total).every(threshold(size))))
 

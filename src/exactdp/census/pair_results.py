@@ -19,13 +19,14 @@ from exactdp.brackets import Bounds
 from exactdp.census.cell_noise import DISCRETE_GAUSSIAN
 from exactdp.census.grids import Grids
 from exactdp.census.overall import Overall, SeparateOverall
-from exactdp.census.releases import REPLACE, Release
+from exactdp.census.releases import Release
 from exactdp.census.screening import ScreenedOverall
 from exactdp.census.workers import Runner
 from exactdp.doubles import Floats
 from exactdp.engine.family.contours import Family
 from exactdp.engine.lattice.lattice import Group
 from exactdp.errors import AccuracyError
+from exactdp.guarantees.neighbours import REPLACE
 
 Interval = tuple[float, float] | tuple[Decimal, Decimal]
 

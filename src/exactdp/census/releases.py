@@ -19,6 +19,7 @@ from exactdp.census.cell_noise import USUAL, CellNoise
 from exactdp.census.grids import Grids
 from exactdp.census.spine import Table, bypass
 from exactdp.errors import InvalidInputError
+from exactdp.guarantees.neighbours import ADD_REMOVE, REPLACE
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.notebooks import repr_html
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from exactdp.census.study import Study
 
 
-REPLACE, ADD_REMOVE = "replace", "add/remove"
 RELATIONS = (REPLACE, ADD_REMOVE)
 NO_RECORD = 0
 """Stands for the other path of a pair where neighbours have one record more or less."""
@@ -254,6 +254,14 @@ class Release:
                 )
             return Composition(first.mechanisms)
         return Composition(Counter(first.mechanisms) + Counter(self._allocation(other).mechanisms))
+
+    @property
+    def compositions(self) -> dict[Composition, tuple[int, int]]:
+        """The different compositions among all pairs, each with the first pair that has it."""
+        found: dict[Composition, tuple[int, int]] = {}
+        for pair in self.pairs:
+            found.setdefault(self.pair(*pair), pair)
+        return found
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:

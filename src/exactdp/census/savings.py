@@ -8,15 +8,15 @@ and was not tried. That still smaller factors fail as well is not claimed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
-from exactdp.census.design_mu import distinct_pairs
-from exactdp.census.releases import REPLACE, Allocation, Release
+from exactdp.census.releases import Allocation, Release
 from exactdp.census.study import Study
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import (
@@ -32,6 +32,7 @@ from exactdp.guarantees.calibration import (
     refuse_if_rest_fails,
 )
 from exactdp.guarantees.gaussian_estimates import gaussian_delta
+from exactdp.guarantees.neighbours import REPLACE
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, exact_repr, shown, whole
 from exactdp.numerals import DOWN, at_most, exact, percent
@@ -121,24 +122,27 @@ def _scaled(release: Release, factor: Fraction, level: str | None) -> tuple[Comp
     return design.proxy, design.account()
 
 
-def _holds(wanted: Target, design: tuple[Composition, Study]) -> bool:
-    """Proved for the whole design: the proxy, which is one of its pairs, is asked first because it is asked faster."""
+def _questions(wanted: Target, design: tuple[Composition, Study]) -> Iterator[tuple[Target, Any]]:
+    """What must hold for the whole design, and what fails it: each target, of the curves that decide it.
+
+    The proxy, which is one of the pairs, comes first because it is asked faster. mu is asked of every pair: a study has no
+    proof of it over all epsilons.
+    """
     if isinstance(wanted, MeetsAll):
-        return all(_holds(part, design) for part in wanted.targets)
+        for part in wanted.targets:
+            yield from _questions(part, design)
+        return
     proxy, study = design
-    if not isinstance(wanted, MeetsMu):
-        return wanted.holds(proxy) and wanted.holds(study)
-    return all(map(wanted.holds, distinct_pairs(study.release)))
+    for curve in (proxy, *study.release.compositions) if isinstance(wanted, MeetsMu) else design:
+        yield wanted, curve
+
+
+def _holds(wanted: Target, design: tuple[Composition, Study]) -> bool:
+    return all(one.holds(curve) for one, curve in _questions(wanted, design))
 
 
 def _fails(wanted: Target, design: tuple[Composition, Study]) -> bool:
-    """Proved for one pair of the design."""
-    if isinstance(wanted, MeetsAll):
-        return any(_fails(part, design) for part in wanted.targets)
-    proxy, study = design
-    if not isinstance(wanted, MeetsMu):
-        return wanted.fails(proxy) or wanted.fails(study)
-    return any(map(wanted.fails, distinct_pairs(study.release)))
+    return any(one.fails(curve) for one, curve in _questions(wanted, design))
 
 
 def _check_level(release: Release, level: str) -> None:

@@ -64,7 +64,7 @@ _BY_RELATION = {
 def relation_of(source: object) -> str | None:
     """The relation of a release, or of a study of one; None for a composition, which does not know."""
     release = getattr(source, "release", source)
-    return str(getattr(release, "relation", REPLACE)) if hasattr(release, "allocations") else None
+    return getattr(release, "relation", None)
 
 
 def neighbours(relation: str | None) -> Neighbours:

@@ -20,7 +20,7 @@ from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, ball, fraction, precision
 from exactdp.brackets import Bounds
-from exactdp.engine.line.total_loss import Part, TotalLoss
+from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.errors import InvalidInputError, MissingExtraError
 from exactdp.interop.moments import Moments
 from exactdp.mechanisms.approximate_dp import ApproximateDP
@@ -196,7 +196,7 @@ class ExactAccountant(PrivacyAccountant):  # type: ignore[misc]
 
     def _moments(self) -> list[Moments]:
         """The moment bounds of both directions."""
-        total = TotalLoss(tuple(Part(m.loss(), n) for m, n in self._mechanisms.items()))
+        total = TotalLoss.of(self._mechanisms)
         directions = [total] if total.is_symmetric else [total, total.reversed()]
         return [Moments(t, self._rho, self._xi) for t in directions]
 

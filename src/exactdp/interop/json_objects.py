@@ -34,7 +34,7 @@ from exactdp.census.design_certificate import FORMAT as DESIGN_FORMAT
 from exactdp.census.design_certificate import DesignCertificate
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import Interval, PairResult
-from exactdp.census.releases import ADD_REMOVE, NO_RECORD, REPLACE, Allocation, Release
+from exactdp.census.releases import NO_RECORD, Allocation, Release
 from exactdp.census.savings import Saving
 from exactdp.census.study import Study
 from exactdp.doubles import Floats
@@ -42,6 +42,7 @@ from exactdp.engine.effort import Effort
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import Calibration
 from exactdp.guarantees.comparison import Comparison
+from exactdp.guarantees.neighbours import ADD_REMOVE, REPLACE
 from exactdp.guarantees.risk import Risk
 from exactdp.guarantees.tightest_mu import GaussianDP
 from exactdp.interop import json_values as values

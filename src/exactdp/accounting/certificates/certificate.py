@@ -13,8 +13,6 @@ Plans are part of the format: a change of the engine's plans needs a new VERSION
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import os
 import platform
@@ -22,24 +20,22 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
+from exactdp.accounting.certificates.record import Record
 from exactdp.accounting.certificates.routes import QUANTITY, Evaluation, prove
 from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
 from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
-from exactdp.files import write_text
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.notebooks import repr_html
 from exactdp.numbers import LARGEST_EPSILON, Number, exact_text, rational, shown
 from exactdp.numerals import exact
-from exactdp.strict_json import canonical, parse, read_decimal, read_fraction, read_text, read_whole, writable
+from exactdp.strict_json import read_decimal, read_fraction, read_text, read_whole, writable
 from exactdp.version import computed_with
 
 FORMAT, VERSION = "exactdp certificate", 1
-LARGEST_FILE = 10_000_000
 _LOG = logging.getLogger(__name__)
 
 MOST_GROUPS, _MOST_COPIES = 1_000, 10**15
@@ -47,10 +43,11 @@ MOST_GROUPS, _MOST_COPIES = 1_000, 10**15
 
 @steady
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Record):
     """A claim about a composition: given epsilon, delta or alpha, the answer lies between `lower` and `upper`."""
 
     _repr_html_ = repr_html
+    form = FORMAT, VERSION
 
     composition: Composition
     given: str
@@ -98,45 +95,10 @@ class Certificate:
             "libraries": dict(self.libraries),
         }
 
-    def digest(self) -> str:
-        """SHA-256 of the canonical content: sorted keys, no white space, without the hash itself."""
-        return hashlib.sha256(canonical(self.content()).encode()).hexdigest()
-
-    def to_json(self) -> str:
-        """The record as indented JSON; `from_json` gives back an equal certificate."""
-        return json.dumps({**self.content(), "sha256": self.sha256}, indent=2) + "\n"
-
     @classmethod
-    def from_json(cls, text: str) -> Certificate:
-        """Read a record, refusing (InvalidInputError) whatever `to_json` could not have written. Verifies nothing."""
-        record = parse(text)
-        if record.get("format") != FORMAT or type(record.get("version")) is not int:
-            raise InvalidInputError("The file is not an exactdp certificate. Make one with exactdp certify.")
-        if record["version"] != VERSION:
-            raise InvalidInputError(f"Certificates of version {VERSION} can be read. Found {record['version']}.")
-        try:
-            result = _read(record)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise InvalidInputError(f"The certificate lacks a field or has one of the wrong type: {error}.") from None
-        if canonical({**result.content(), "sha256": result.sha256}) != canonical(record):
-            raise InvalidInputError("The certificate is not in canonical form (fields, order or spelling of a number).")
-        return result
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the record, all of it or nothing."""
-        write_text(path, self.to_json())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Certificate:
-        """Read a file; at most LARGEST_FILE bytes of it are looked at."""
-        with Path(path).open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
-        if len(data) > LARGEST_FILE:
-            raise InvalidInputError(f"A certificate has at most {LARGEST_FILE:,} bytes. {path} has more.")
-        try:
-            return cls.from_json(data.decode("utf-8", errors="replace"))
-        except InvalidInputError as error:
-            raise InvalidInputError(f"{path}: {error}") from None
+    def from_record(cls, record: dict[str, Any]) -> Certificate:
+        """The certificate of a parsed record."""
+        return _read(record)
 
 
 @steady

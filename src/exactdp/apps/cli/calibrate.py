@@ -14,10 +14,9 @@ from exactdp.apps.cli import shell
 from exactdp.apps.cli.designs import (
     Design,
     DesignArgument,
-    DesignOption,
     MechanismOption,
+    OldDesignOption,
     PairOption,
-    ReleaseOption,
     read_design,
 )
 from exactdp.apps.cli.mechanism_option import read_mechanisms
@@ -56,8 +55,7 @@ LevelOption = Annotated[
 def _calibrate(
     design: DesignArgument = None,
     mechanism: MechanismOption = None,
-    release: ReleaseOption = None,
-    design_option: DesignOption = None,
+    old: OldDesignOption = None,
     pair: PairOption = None,
     epsilon: EpsilonsOption = None,
     delta: DeltasOption = None,
@@ -74,10 +72,10 @@ def _calibrate(
     as_json: shell.JsonOption = False,
 ) -> None:
     """The least factor on all noise variances that meets the targets; one grid step less is proved too little or out of range."""
-    source = read_design(design, mechanism, pair, release, design_option)
+    source = read_design(design, mechanism, pair, old)
     wanted = _targets(epsilon or [], delta or [], alpha or [], beta or [], advantage, mu)
     steps = whole(grid, "--grid", 1)
-    ending = _check_output(source, output, design or design_option or release)
+    ending = _check_output(source, output, design or old)
     shell.tell("The least noise is looked for ...")
     calibrated: Release | Composition
     if source.is_whole:

@@ -12,12 +12,12 @@ from typing import Annotated
 import typer
 
 from exactdp.apps.cli import shell
-from exactdp.apps.cli.designs import DEFAULT, Design, DesignArgument, MechanismOption, ReleaseOption, read_design
+from exactdp.apps.cli.designs import DEFAULT, Design, DesignArgument, MechanismOption, OldDesignOption, read_design
 from exactdp.apps.cli.tables import say, show_table
 from exactdp.census.grids import ALPHAS, DELTAS, Grids, stated_epsilons
 from exactdp.census.journal import Journal
 from exactdp.census.pair_results import Interval
-from exactdp.census.releases import REPLACE, Release
+from exactdp.census.releases import Release
 from exactdp.census.study import Study, run_study
 from exactdp.census.summary import EpsilonRow, Summary, summarize
 from exactdp.census.tables import plain, write_study
@@ -25,7 +25,7 @@ from exactdp.census.workers import make_runner
 from exactdp.elementwise import read_digits
 from exactdp.errors import MissingExtraError, WorkersError
 from exactdp.files import write_text
-from exactdp.guarantees.neighbours import neighbours
+from exactdp.guarantees.neighbours import REPLACE, neighbours
 from exactdp.numbers import exact_text
 from exactdp.numerals import DOWN, about, at_least, at_most, counted, exact, percent
 
@@ -34,7 +34,7 @@ from exactdp.numerals import DOWN, about, at_least, at_most, counted, exact, per
 def _census(
     design: DesignArgument = None,
     mechanism: MechanismOption = None,
-    release_option: ReleaseOption = None,
+    old: OldDesignOption = None,
     delta: Annotated[list[str] | None, shell.number("--delta", help="Instead of 1e-5 to 1e-15; repeatable.")] = None,
     output: Annotated[Path, shell.output(metavar="FOLDER", help="Where tables, figures and progress go.")] = Path(
         "census-results"
@@ -55,7 +55,7 @@ def _census(
     as_json: shell.JsonOption = False,
 ) -> None:
     """Account for all pairs of directed paths of a release: tables, figures, report. A stopped run goes on where it was."""
-    source = read_design(design, mechanism, None, release_option, default=DEFAULT)
+    source = read_design(design, mechanism, None, old, DEFAULT)
     release = source.whole("census")
     asked = read_digits(digits or "20", "--digits") if certified else None
     shown = 6 if digits is None else asked or shell.read_shown(digits)

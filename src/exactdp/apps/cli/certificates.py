@@ -15,10 +15,9 @@ from exactdp.accounting.certificates.verify import Verification
 from exactdp.apps.cli import shell, tables
 from exactdp.apps.cli.designs import (
     DesignArgument,
-    DesignOption,
     MechanismOption,
+    OldDesignOption,
     PairOption,
-    ReleaseOption,
     read_design,
 )
 from exactdp.apps.cli.tables import say
@@ -36,8 +35,7 @@ CertificateArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A cer
 def _certify(
     design: DesignArgument = None,
     mechanism: MechanismOption = None,
-    release: ReleaseOption = None,
-    design_option: DesignOption = None,
+    old: OldDesignOption = None,
     pair: PairOption = None,
     epsilon: shell.EpsilonOption = None,
     delta: shell.DeltaOption = None,
@@ -53,7 +51,7 @@ def _certify(
     For a design: at epsilon every pair's delta is at most delta, and one pair proves that a smaller number will not do.
     For a composition of discrete Gaussians (--mechanism, or a design with --pair): an enclosure of delta, epsilon or beta.
     """
-    source = read_design(design, mechanism, pair, release, design_option)
+    source = read_design(design, mechanism, pair, old)
     promised = None if digits is None else whole(digits, "--digits", 1)
     if output is not None:
         shell.check_ending(output, ".json")

@@ -39,11 +39,8 @@ from exactdp.numerals import about, counted, exact
 DEFAULT = "dhc-persons-us"
 _HELP = "A built-in release, a budget file (.toml, .csv) or a JSON file."
 DesignArgument = Annotated[str | None, typer.Argument(metavar="[DESIGN]", help=_HELP, show_default=False)]
-DesignOption = Annotated[
-    str | None, typer.Option("--design", metavar="DESIGN", help="The same as DESIGN.", hidden=True)
-]
-ReleaseOption = Annotated[
-    str | None, typer.Option("--release", metavar="NAME", help="The same as DESIGN.", hidden=True)
+OldDesignOption = Annotated[
+    str | None, typer.Option("--design", "--release", metavar="DESIGN", help="The same as DESIGN.", hidden=True)
 ]
 PairOption = Annotated[
     str | None, typer.Option("--pair", metavar="K,L", help="Only these two paths of the design, such as 13,13.")
@@ -159,11 +156,11 @@ def read_design(
     design: str | None,
     mechanisms: list[str] | None = None,
     pair: str | None = None,
-    *others: str | None,
+    old: str | None = None,
     default: str | None = None,
 ) -> Design:
-    """What the arguments of a command name; `others` are the values of older spellings of DESIGN."""
-    named = [text for text in (design, *others) if text is not None]
+    """What the arguments of a command name; `old` is DESIGN in the spelling of earlier versions."""
+    named = [text for text in (design, old) if text is not None]
     if len(named) > 1 or (named and mechanisms):
         found = f"{named[0]} and {[*named[1:], *(mechanisms or ())][0]}"
         raise InvalidInputError(f"Give one DESIGN, or --mechanism, to say what was released. Found {found}.")

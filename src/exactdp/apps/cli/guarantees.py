@@ -9,10 +9,9 @@ from exactdp import guarantees
 from exactdp.apps.cli import shell
 from exactdp.apps.cli.designs import (
     DesignArgument,
-    DesignOption,
     MechanismOption,
+    OldDesignOption,
     PairOption,
-    ReleaseOption,
     read_design,
 )
 from exactdp.apps.cli.tables import say, show_table
@@ -32,8 +31,7 @@ PriorOption = Annotated[str, shell.number("--prior", help="The attacker's prior 
 def _compare(
     design: DesignArgument = None,
     mechanism: MechanismOption = None,
-    release: ReleaseOption = None,
-    design_option: DesignOption = None,
+    old: OldDesignOption = None,
     pair: PairOption = None,
     delta: shell.DeltaOption = None,
     epsilon: shell.EpsilonOption = None,
@@ -42,7 +40,7 @@ def _compare(
 ) -> None:
     """Exact, Gaussian shortcut and zCDP side by side; raises the alarm where the shortcut understates the loss."""
     given, value = shell.one_of(delta=delta, epsilon=epsilon)
-    source, shown = read_design(design, mechanism, pair, release, design_option), shell.read_shown(digits)
+    source, shown = read_design(design, mechanism, pair, old), shell.read_shown(digits)
     at = read_delta(value) if given == "delta" else rational(value, "epsilon")
     found = compare_curve(source.curve, source.rho, given, at)
     if as_json:
@@ -58,8 +56,7 @@ def _compare(
 def _risk(
     design: DesignArgument = None,
     mechanism: MechanismOption = None,
-    release: ReleaseOption = None,
-    design_option: DesignOption = None,
+    old: OldDesignOption = None,
     pair: PairOption = None,
     alpha: Annotated[str, shell.number("--alpha", help="False-positive rate of the test.")] = "0.05",
     prior: PriorOption = "1/2",
@@ -68,7 +65,7 @@ def _risk(
     as_json: shell.JsonOption = False,
 ) -> None:
     """Advantage, power, Bayes risk, posterior and odds, each certified from the exact curve."""
-    source, shown = read_design(design, mechanism, pair, release, design_option), shell.read_shown(digits)
+    source, shown = read_design(design, mechanism, pair, old), shell.read_shown(digits)
     shares = [read_share(v, n) for v, n in ((alpha, "alpha"), (prior, "prior"), (delta, "delta"))]
     found = risk_of(source.curve, *shares)
     if as_json:
@@ -86,14 +83,13 @@ def _risk(
 def _mu(
     design: DesignArgument = None,
     mechanism: MechanismOption = None,
-    release: ReleaseOption = None,
-    design_option: DesignOption = None,
+    old: OldDesignOption = None,
     pair: PairOption = None,
     digits: shell.ShownOption = "6",
     as_json: shell.JsonOption = False,
 ) -> None:
     """The tightest mu for which a design, all pairs of it, satisfies Gaussian DP, between proven bounds."""
-    source, shown = read_design(design, mechanism, pair, release, design_option), shell.read_shown(digits)
+    source, shown = read_design(design, mechanism, pair, old), shell.read_shown(digits)
     if source.composition is None:
         whole = source.whole("mu")
         with shell.progress("pairs", len(whole.pairs)) as done:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from exactdp.accounting.certificates.record import record_text
 from exactdp.accounting.composition import Composition
 from exactdp.errors import InvalidInputError
 from exactdp.interop.json_objects import from_json
@@ -21,7 +22,6 @@ from exactdp.numbers import shown, whole
 
 METAVAR = "SIGMA2[:SENSITIVITY][*COUNT]"
 HELP = "Noise, or the JSON of a composition; repeatable. Also sigma=2.5*50, laplace(2)*3, gaussian(sigma=3)."
-_LARGEST_JSON = 10_000_000
 
 _KINDS: dict[str, Callable[..., Mechanism]] = {
     "discretegaussian": DiscreteGaussian,
@@ -53,12 +53,8 @@ def read_mechanisms(texts: Iterable[str]) -> Composition:
 
 def read_object(path: Path) -> Any:
     """The object of a JSON file that `exactdp.to_json` wrote."""
-    with path.open("rb") as file:
-        content = file.read(_LARGEST_JSON + 1)
-    if len(content) > _LARGEST_JSON:
-        raise InvalidInputError(f"A JSON file has at most {_LARGEST_JSON:,} bytes. {path} has more.")
     try:
-        return from_json(content.decode("utf-8-sig", errors="replace"))
+        return from_json(record_text(path))
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error}") from None
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from exactdp.apps.cli import shell
-from exactdp.apps.cli.designs import DEFAULT, DesignArgument, MechanismOption, ReleaseOption, read_design
+from exactdp.apps.cli.designs import DEFAULT, DesignArgument, MechanismOption, OldDesignOption, read_design
 from exactdp.apps.cli.tables import say
 from exactdp.census.grids import Grids
 from exactdp.census.study import run_study
@@ -27,7 +27,7 @@ SUFFIXES = (".html", ".htm")
 def _report(
     design: DesignArgument = None,
     mechanism: MechanismOption = None,
-    release_option: ReleaseOption = None,
+    old: OldDesignOption = None,
     output: Annotated[Path, shell.output(metavar="FILE", help="The HTML file to write.")] = Path("report.html"),
     delta: Annotated[str, shell.number("--delta", help="The delta of the headline.")] = "1e-10",
     digits: Annotated[str, shell.digits(help=f"Digits of the certificates, {shell.DIGITS_RANGE}.")] = "10",
@@ -43,7 +43,7 @@ def _report(
     from exactdp.apps.report.charts import need_matplotlib
 
     _check_target(output)
-    source = read_design(design, mechanism, None, release_option, default=DEFAULT)
+    source = read_design(design, mechanism, None, old, DEFAULT)
     if figures:
         need_matplotlib()
     release = source.whole("report")

@@ -21,11 +21,12 @@ from exactdp.apps.figures.theory import TWO_MECHANISMS, figure_convolution
 from exactdp.arithmetic_state import steady
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import PairResult, account_pairs
-from exactdp.census.releases import NO_RECORD, REPLACE, Release
+from exactdp.census.releases import NO_RECORD, Release
 from exactdp.census.study import Study
 from exactdp.census.tables import CURVE_POINTS
 from exactdp.doubles import Floats
 from exactdp.guarantees.comparison import other_accounts
+from exactdp.guarantees.neighbours import REPLACE
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon_simple
 from exactdp.numerals import UP, about, rounded, with_places
 

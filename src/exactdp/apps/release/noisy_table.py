@@ -26,7 +26,6 @@ from exactdp.apps.release.path_noise import (
     WorstPairs,
     drawn_composition,
     listed,
-    neighbours,
     planned_noise,
     row_paths,
     worst_pairs,
@@ -34,9 +33,10 @@ from exactdp.apps.release.path_noise import (
 from exactdp.apps.release.publication import Publication
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
-from exactdp.census.releases import REPLACE, Noise, Release
+from exactdp.census.releases import Noise, Release
 from exactdp.census.tables import as_csv
 from exactdp.errors import InvalidInputError, LatticeTooFineError
+from exactdp.guarantees.neighbours import REPLACE, neighbours
 from exactdp.interop.opendp import opendp_laplace_noise, opendp_noise, opendp_version, scale_for
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
@@ -155,7 +155,7 @@ def plan_release(
         "delta": exact_text(rational(delta, "delta")),
         "epsilon_at_least": _outward(found.epsilon.lower, -math.inf),
         "epsilon_at_most": _outward(found.epsilon.upper, math.inf),
-        "neighbours": neighbours(design),
+        "neighbours": neighbours(design.relation).briefly,
         "pairs": len(found.covered),
         "worst_pairs": [list(pair) for pair in found.worst],
         "paths_not_covered": [number for number in sorted(design.allocations) if number not in occurring],
@@ -260,7 +260,7 @@ def _covers(design: Release, table: CountTable, noise: Sequence[DrawnNoise]) -> 
     which = "" if len(occurring) == 1 else f", whichever of {listed(occurring)} each is on"
     own, rows = ("", "") if table.paths is None else (", in rows of its own path only", ", and under which paths,")
     text = (
-        f"One draw of this table, {neighbours(design)}{which}; {_contribution(design)}{own}. "
+        f"One draw of this table, {neighbours(design.relation).briefly}{which}; {_contribution(design)}{own}. "
         f"The number of cells does not matter; which cells are listed{rows} is not protected."
     )
     if not others:

@@ -15,9 +15,9 @@ from exactdp.accounting.composition import Composition
 from exactdp.apps.release.counts import CountTable, Paths, chosen_allocation, refuse_number_beside_paths
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
-from exactdp.census.releases import REPLACE, Release
+from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
-from exactdp.guarantees.neighbours import neighbours as words_of
+from exactdp.guarantees.neighbours import REPLACE
 from exactdp.interop.opendp import drawn_mechanism
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
@@ -140,12 +140,6 @@ def drawn_composition(composition: Composition) -> Composition:
     for mechanism, count in composition.mechanisms.items():
         counts[drawn_mechanism(mechanism)] += count
     return Composition(counts)
-
-
-@steady
-def neighbours(design: Release) -> str:
-    """What two neighbouring tables differ by, in words."""
-    return words_of(design.relation).briefly
 
 
 def listed(numbers: Sequence[int]) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 from flint import arb
 
@@ -29,6 +31,11 @@ class TotalLoss:
     """L = sum of independent losses, given that all are finite, and the probability that one is not."""
 
     parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, mechanisms: Mapping[Any, int]) -> TotalLoss:
+        """The total loss of mechanisms, each with how often it occurs."""
+        return cls(tuple(Part(mechanism.loss(), count) for mechanism, count in mechanisms.items()))
 
     @cached_property
     def lost(self) -> arb:

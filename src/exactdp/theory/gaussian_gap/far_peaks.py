@@ -19,7 +19,7 @@ import numpy as np
 from exactdp.doubles import ACCOUNT_SLACK, SUM_SLACK, Floats, Ints
 from exactdp.engine.lattice.tilts import short
 from exactdp.engine.line.plan import View
-from exactdp.engine.line.total_loss import Part, TotalLoss
+from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.engine.sieve.bands import Bands, even_budgets, octaves
 from exactdp.engine.sieve.fixed_point import LARGEST_NODE
 from exactdp.errors import LatticeTooFineError
@@ -82,7 +82,7 @@ class Cells:
     def __init__(self, mechanisms: Mapping[Any, int], start: float, step: float) -> None:
         spread = float(sum(2 * n * m.rho for m, n in mechanisms.items()))
         period = short(2 * math.pi * _CELLS * math.sqrt(spread))
-        self.view = View(TotalLoss(tuple(Part(m.loss(), n) for m, n in mechanisms.items())), Fraction(0), period)
+        self.view = View(TotalLoss.of(mechanisms), Fraction(0), period)
         self.width = 2 * math.pi / float(period)
         self._groups, self._start, self._step = NoiseGroup.all_of(mechanisms), start, step
         # how far the root of the penalty moves in half a cell
