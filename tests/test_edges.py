@@ -42,16 +42,17 @@ from exactdp.numbers import exact_text, rational, shown
 from exactdp.numerals import whole_text
 from exactdp.theory_plots import figure_convolution
 from small_release import SMALL
+from strategies import seeds
 
 TEN = 10 * DiscreteGaussian(1)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", seeds(2, 8))
 def test_random_calls_are_answered_or_refused(seed: int) -> None:
     """A small campaign; `python tests/edge_calls.py 20000` is a large one."""
-    seen, faults = edge_calls.campaign(400, seed)
+    seen, faults = edge_calls.campaign(200, seed)
     assert not faults
-    assert min(seen["answered"], seen["refused"]) > 50
+    assert min(seen["answered"], seen["refused"]) > 25
 
 
 ABOVE_1: list[Callable[[Any], Any]] = [

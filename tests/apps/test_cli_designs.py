@@ -19,6 +19,7 @@ from exactdp.census import study as studies
 from exactdp.numerals import at_least
 from small_release import SMALL
 
+TWO_DELTAS = ("--delta", "1e-5", "--delta", "1e-10")
 COMMAND = [sys.executable, "-c", "from exactdp.apps.cli import main; main()"]
 
 
@@ -34,7 +35,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("census")
     path = folder / "small.toml"
     path.write_text(census.budget_toml(SMALL))
-    result = run("census", "--release", str(path), "-o", str(folder), "--no-figures")
+    result = run("census", "--release", str(path), "-o", str(folder), "--no-figures", *TWO_DELTAS)
     assert result.exit_code == 0, result.output
     (folder / "printed.txt").write_text(result.stdout)
     return folder
@@ -132,7 +133,9 @@ def test_a_second_run_repeats_nothing(written: Path, monkeypatch: pytest.MonkeyP
 
     before = (written / "small" / "pairs.csv").read_bytes()
     monkeypatch.setattr(studies, "run", never)
-    result = run("census", "--release", str(written / "small.toml"), "-o", str(written), "--no-figures", "--json")
+    result = run(
+        "census", "--release", str(written / "small.toml"), "-o", str(written), "--no-figures", *TWO_DELTAS, "--json"
+    )
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["pairs"] == 10
     assert (written / "small" / "pairs.csv").read_bytes() == before

@@ -38,7 +38,7 @@ def family(kind: str) -> Family:
     return Family(tuple(members))
 
 
-@pytest.fixture(scope="module", params=["same", "different"])
+@pytest.fixture(scope="module", params=["same", pytest.param("different", marks=pytest.mark.soak)])
 def both(request: pytest.FixtureRequest) -> tuple[Pairs, ScreenedOverall]:
     pairs = Pairs(family(request.param))
     assert not pairs.family.can_share

@@ -127,7 +127,9 @@ def test_work_ends_when_the_client_leaves(studio: Studio) -> None:
 
 
 def test_an_overall_accounting_ends_when_the_client_leaves(studio: Studio) -> None:
-    with asking(studio, "/overall", {"design": census_design(studio), "deltas": ["1e-7"]}) as client:
+    with asking(
+        studio, "/overall", {"design": census_design(studio), "deltas": [f"1e-{n}" for n in range(5, 25)]}
+    ) as client:
         told = b""
         while b'"event":"part"' not in told:
             told += client.recv(65536)

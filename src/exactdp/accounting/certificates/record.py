@@ -49,7 +49,7 @@ class Record(ABC):
         if record.get("format") != name or type(record.get("version")) is not int:
             raise InvalidInputError(f"The file is not an {name}. Make one with exactdp certify.")
         if record["version"] != version:
-            raise InvalidInputError(f"Version {version} of the {name} can be read. Found {record['version']}.")
+            raise InvalidInputError(f"An {name} of version {version} can be read. Found {record['version']}.")
         try:
             result = cls.from_record(record)
         except (KeyError, TypeError, AttributeError) as error:
