@@ -69,9 +69,17 @@ def zcdp_bound(rho: Fraction, quantity: str, at: str) -> Fraction:
         return Fraction(0)
     with mpmath.workdps(40):
         r, log_delta = mpmath.mpf(rho.numerator) / rho.denominator, mpmath.log(mpmath.mpf(at))
-        orders = [1 + mpmath.mpf(10) ** (mpmath.mpf(k) / 400) for k in range(-3000, 3000)]
-        least = min(a * r + (mpmath.log1p(-1 / a) * (a - 1) - mpmath.log(a) - log_delta) / (a - 1) for a in orders)
-        return Fraction(str(mpmath.nstr(least * (1 - mpmath.mpf("1e-5")), 30)))
+
+        def at(exponent: mpmath.mpf) -> mpmath.mpf:
+            a = 1 + mpmath.mpf(10) ** exponent
+            return a * r + (mpmath.log1p(-1 / a) * (a - 1) - mpmath.log(a) - log_delta) / (a - 1)
+
+        best = min((mpmath.mpf(k) / 40 for k in range(-300, 300)), key=at)
+        low, high = best - mpmath.mpf(1) / 40, best + mpmath.mpf(1) / 40
+        for _ in range(200):  # the function has one minimum
+            left, right = low + (high - low) / 3, high - (high - low) / 3
+            low, high = (low, right) if at(left) < at(right) else (left, high)
+        return Fraction(str(mpmath.nstr(at(low) - mpmath.mpf("1e-20"), 30)))
 
 
 def check_risk(text: str, compositions: list[Any], alpha: str, delta: str) -> int:
