@@ -11,6 +11,8 @@ TESTS = {
         "mechanisms or neighbours or rho or checked or brute_force or last_pair",
     ],
     "census/savings.py": ["tests/census/test_unusual_designs.py", "-k", "one_level"],
+    "census/summary.py": ["tests/census/test_savings.py", "-k", "unused"],
+    "census/proxy.py": ["tests/census/test_proxy.py", "-k", "not census"],
     "census/margins.py": ["tests/census/test_margins.py"],
     "census/overall.py": [
         "tests/census/test_study.py",
@@ -34,6 +36,24 @@ TESTS = {
 }
 
 MUTANTS = [
+    (
+        "unused budget rounded up",
+        "census/summary.py",
+        "math.floor((1 - used) * GRID)",
+        "math.ceil((1 - used) * GRID)",
+    ),
+    (
+        "the proxy's difference in epsilon a hair too small",
+        "census/proxy.py",
+        "Fraction(overall[1]) - Fraction(proxy[0])",
+        "(Fraction(overall[1]) - Fraction(proxy[0])) * 99 / 100",
+    ),
+    (
+        "the proxy's difference in beta a hair too small",
+        "census/proxy.py",
+        "Fraction(own[1]) - Fraction(overall[0])",
+        "(Fraction(own[1]) - Fraction(overall[0])) * 99 / 100",
+    ),
     (
         "an answer one unit too small",
         "census/design_proof.py",

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from command_line import refused, run
 from exactdp import census
 from exactdp.census import study as studies
+from exactdp.census.grids import ALPHAS, Grids
 from exactdp.numerals import at_least
 from small_release import SMALL
 
@@ -143,13 +145,17 @@ def test_a_second_run_repeats_nothing(written: Path, monkeypatch: pytest.MonkeyP
 
 def test_proxy(budget: Path, tmp_path: Path) -> None:
     result = run("census", "--release", str(budget), "--proxy", "--delta", "1e-6", "-o", str(tmp_path), "--json")
-    (row,) = json.loads(result.stdout)
+    record = json.loads(result.stdout)
+    (row,) = record["epsilon"]
     low, high = SMALL.pair(1, 1).epsilon_bounds("1e-6")
     assert row["proxy"][0] <= high
     assert low <= row["proxy"][1]
     assert row["overall"][1] >= row["proxy"][0]
-    assert row["relative_difference_at_most"] == pytest.approx(row["overall"][1] / row["proxy"][0] - 1)
-    assert "Tune with the proxy" in run("census", "--release", str(budget), "--proxy", "-o", str(tmp_path)).stdout
+    assert row["difference"] == pytest.approx(row["overall"][1] / row["proxy"][0] - 1)
+    assert [Fraction(found["at"]) for found in record["beta"]] == list(Grids.read(alphas=ALPHAS).alphas)
+    assert all(found["proxy"][1] >= found["overall"][0] for found in record["beta"])
+    shown = run("census", "--release", str(budget), "--proxy", "-o", str(tmp_path)).stdout
+    assert "says nothing about other designs" in shown
 
 
 def test_sweep(budget: Path, tmp_path: Path) -> None:

@@ -181,6 +181,16 @@ class Claims:
         assert less.delta_bounds(Fraction(stated)).upper <= Fraction(delta)
         assert too_little.delta_bounds(Fraction(stated)).lower > Fraction(delta)
 
+    def _unused_simple(self, delta: str, value: Fraction) -> None:
+        assert Fraction(self.study.epsilon_bounds(delta).upper) <= (1 - value) * Fraction(
+            zcdp_epsilon_simple(self.release.rho, delta)
+        )
+
+    def _unused_optimal(self, delta: str, value: Fraction) -> None:
+        assert Fraction(self.study.epsilon_bounds(delta).upper) <= (1 - value) * Fraction(
+            zcdp_epsilon(self.release.rho, delta)
+        )
+
     def _understated_by(self, delta: str) -> Fraction:
         pairs = self.release.pairs
         overall = max(Fraction(self.release.pair(*p).epsilon_bounds(delta, digits=30).upper) for p in pairs)
@@ -207,6 +217,18 @@ class Claims:
         stated = Fraction(convert(part.rho, row.delta))  # type: ignore[operator]
         assert part.scaled(1 - value).delta_bounds(stated).upper <= row.delta
         assert part.scaled(1 - value - GRID).delta_bounds(stated).lower > row.delta
+
+    def _level_unused_simple(self, i: int, value: Fraction, _: bool) -> None:
+        self._level_unused(i, value, zcdp_epsilon_simple)
+
+    def _level_unused_optimal(self, i: int, value: Fraction, _: bool) -> None:
+        self._level_unused(i, value, zcdp_epsilon)
+
+    def _level_unused(self, i: int, value: Fraction, convert: object) -> None:
+        row = self.content.summary.levels[i]
+        part = level_pair(self.release, row.level)
+        stated = Fraction(convert(part.rho, row.delta))  # type: ignore[operator]
+        assert part.delta_bounds((1 - value) * stated, digits=20).upper <= row.delta
 
     def _budget(self, i: int, j: int) -> Fraction:
         level = self.content.noise[i]

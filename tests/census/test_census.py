@@ -21,6 +21,7 @@ def test_totals_are_exact() -> None:
         "dhc-units-pr": Fraction(15401, 2000),
         "pl94-persons-us": Fraction(293764, 114921),
         "pl94-persons-pr": Fraction(293764, 114921),
+        "dhc-2022-08": 2 * Fraction("3.65"),  # a query's budget is 1 / sigma2, twice its rho
     }
     assert {name: {a.rho for a in allocations.values()} for name, allocations in totals.items()} == {
         name: {rho} for name, rho in expected.items()

@@ -7,7 +7,7 @@ import pytest
 import oracle
 from exactdp import census
 from exactdp.census.savings import level_pair
-from exactdp.census.summary import summarize
+from exactdp.census.summary import _unused, summarize
 from exactdp.census.workers import Serial
 from exactdp.guarantees.calibration import GRID
 from exactdp.guarantees.zcdp import zcdp_epsilon, zcdp_epsilon_simple
@@ -58,6 +58,35 @@ def test_levels() -> None:
     assert saving.saved == Fraction(2481, 10000)  # the largest factor on the safe side of 24.82%
     assert DHC.full_path == 13
     assert DHC.proxy == DHC.pair(13, 13)
+
+
+def test_the_savings_of_2024_are_reproduced() -> None:
+    """arXiv:2410.09296: 15.08% to 24.82% of the noise variance, and 8.50% to 13.76% of epsilon, unused."""
+    release = census.release("dhc-2022-08")
+    assert release.rho == Fraction("3.65")
+    summary = summarize(release.account(deltas=["1e-11"]), Serial(), Fraction(1, 10**11))
+    saved = {row.level: row.saved_simple.saved * 100 for row in summary.levels}
+    assert list(saved.values()) == list(
+        map(Fraction, ["20.87", "15.08", "17.57", "16.62", "16.62", "15.33", "16.89", "24.82"])
+    )
+    unused = {row.level: row.unused_simple * 100 for row in summary.levels}
+    assert min(unused.values()) == unused["State"] == Fraction("8.50")
+    assert max(unused.values()) == unused["Block"] == Fraction("13.75")  # 13.7559, rounded down
+
+
+def test_what_is_unused_is_proved() -> None:
+    summary = summarize(SMALL.account(deltas=["1e-3", "1e-9"]), Serial(), Fraction(1, 10**6))
+    for row in (*summary.epsilons, *summary.levels):
+        exact = Fraction(row.epsilon[1])
+        for share, stated in (
+            (row.unused_simple, row.saved_simple.epsilon),
+            (row.unused_optimal, row.saved_optimal.epsilon),
+        ):
+            assert exact <= (1 - share) * stated
+            assert exact > (1 - share - Fraction(1, GRID)) * stated
+    assert _unused((-2.0, -1.0), Fraction(3)) == 1
+    assert _unused((1.0, 2.0), Fraction(0)) == 0
+    assert _unused((1.0, 2.0), Fraction(1)) == 0
 
 
 def test_summary() -> None:

@@ -300,7 +300,8 @@ def _budgets() -> dict[str, Release]:
             for level, queries in entry["levels"].items()
         }
         bypassed = {int(number): tuple(levels) for number, levels in entry.get("bypassed", {"1": []}).items()}
-        releases[name] = Release(name, entry["title"], record["source"], table, bypassed)
+        source, relation = entry.get("source", record["source"]), entry.get("relation", REPLACE)
+        releases[name] = Release(name, entry["title"], source, table, bypassed, relation)
     return releases
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,14 +14,44 @@ from exactdp.census.savings import Saving, level_pair, level_saving, overall_sav
 from exactdp.census.study import Study
 from exactdp.census.workers import Runner
 from exactdp.census.worst_pair import Candidates
+from exactdp.guarantees.calibration import GRID
 from exactdp.guarantees.comparison import other_accounts
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.numbers import exact_repr, rational
 from exactdp.numerals import about, at_least, at_most, exact
 
 
+class BesideZcdp:
+    """What a row that has epsilon and the savings says of the budget that zCDP states: how much of it is not used."""
+
+    epsilon: Interval
+    saved_simple: Saving
+    saved_optimal: Saving
+
+    @property
+    def unused_simple(self) -> Fraction:
+        """The share of the stated epsilon that is not used, at least: 1 - exact / stated, by the simple conversion."""
+        return _unused(self.epsilon, self.saved_simple.epsilon)
+
+    @property
+    def unused_optimal(self) -> Fraction:
+        """The same by the optimal conversion."""
+        return _unused(self.epsilon, self.saved_optimal.epsilon)
+
+
+def _unused(exact: Interval, stated: Fraction) -> Fraction:
+    """1 - exact / stated, rounded down to a multiple of 1 / GRID: a share of what is stated that is proved not to be used.
+
+    What zCDP states is never less than the exact value, so the share is at least 0.
+    """
+    if stated <= 0:
+        return Fraction(0)
+    used = max(Fraction(exact[1]), Fraction(0)) / stated
+    return Fraction(max(math.floor((1 - used) * GRID), 0), GRID)
+
+
 @dataclass(frozen=True)
-class EpsilonRow:
+class EpsilonRow(BesideZcdp):
     """epsilon at one delta: certified overall bounds, the usual conversions, the worst pair, the savings."""
 
     __repr__ = exact_repr
@@ -62,7 +93,7 @@ class PowerRow:
 
 
 @dataclass(frozen=True)
-class LevelRow:
+class LevelRow(BesideZcdp):
     """One geographic level of the full path on its own."""
 
     __repr__ = exact_repr
@@ -72,6 +103,7 @@ class LevelRow:
     delta: Fraction
     saved_simple: Saving
     saved_optimal: Saving
+    epsilon: Interval
 
     def __str__(self) -> str:
         return f"{self.level} on its own, rho = {exact(self.rho)}: {self.saved_simple}"
@@ -114,8 +146,11 @@ def summarize(
 
 
 def _level_row(release: Release, level: str, delta: Fraction) -> LevelRow:
-    rho = Fraction(level_pair(release, level).rho)
-    return LevelRow(level, rho, delta, *(level_saving(release, level, at, delta) for at in _targets(rho, delta)))
+    part = level_pair(release, level)
+    rho = Fraction(part.rho)
+    simple, optimal = (level_saving(release, level, at, delta) for at in _targets(rho, delta))
+    low, high = part.epsilon_bounds(delta)
+    return LevelRow(level, rho, delta, simple, optimal, (low, high))
 
 
 def _savings(release: Release, delta: Fraction) -> tuple[Fraction, list[Saving]]:

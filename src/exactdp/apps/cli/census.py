@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -16,10 +15,10 @@ from exactdp.apps.cli.designs import DEFAULT, Design, DesignArgument, MechanismO
 from exactdp.apps.cli.tables import say, show_table
 from exactdp.census.grids import ALPHAS, DELTAS, Grids, stated_epsilons
 from exactdp.census.journal import Journal
-from exactdp.census.pair_results import Interval
+from exactdp.census.proxy import ProxyRow, beta_rows, epsilon_rows, understated
 from exactdp.census.releases import Release
 from exactdp.census.study import Study, run_study
-from exactdp.census.summary import EpsilonRow, Summary, summarize
+from exactdp.census.summary import BesideZcdp, EpsilonRow, Summary, summarize
 from exactdp.census.tables import plain, write_study
 from exactdp.census.workers import make_runner
 from exactdp.elementwise import read_digits
@@ -118,17 +117,19 @@ def _show(study: Study, summary: Summary, digits: int) -> None:
     arithmetic = f"{study.grids.digits} digits in balls" if study.grids.digits else "float64 with certified bounds"
     say(f"Computed in {arithmetic}. Bounds are rounded outward; ~ marks an estimate, which is no bound.")
     print()
-    columns = [
-        "delta",
-        "epsilon at most",
-        "zCDP simple",
-        "zCDP optimal",
-        "Gaussian",
-        "worst pair",
-        "saved",
-        "saved (optimal)",
-    ]
+    columns = ["delta", "epsilon at most", "zCDP simple", "zCDP optimal", "Gaussian", "worst pair"]
     show_table("Overall guarantee", columns, [_epsilon_row(row, digits) for row in summary.epsilons])
+    beside = ["saved, simple", "saved, optimal", "unused, simple", "unused, optimal"]
+    rows = [[exact(row.delta), *_beside_zcdp(row)] for row in summary.epsilons]
+    show_table("Noise variance saved and epsilon unused, against zCDP", ["delta", *beside], rows)
+    rows = [[row.level, exact(row.rho), *_beside_zcdp(row)] for row in summary.levels]
+    at = exact(summary.levels[0].delta)
+    show_table(f"The same for each level on its own at delta = {at}", ["level", "rho", *beside], rows)
+    say(
+        "Saved: by so much every noise variance could be smaller if the promise were what zCDP states, by the simple or by the "
+        "optimal conversion, at that delta. Unused: by so much the exact epsilon is smaller than the stated one."
+    )
+    print()
     rows = [
         [
             exact(row.alpha),
@@ -140,34 +141,15 @@ def _show(study: Study, summary: Summary, digits: int) -> None:
     ]
     truth = neighbours(study.release.relation).truth
     show_table(f"Best test of {truth}", ["alpha", "beta at least", "power at most", "power by zCDP"], rows)
-    rows = [
-        [row.level, exact(row.rho), percent(row.saved_simple.saved, DOWN), percent(row.saved_optimal.saved, DOWN)]
-        for row in summary.levels
-    ]
-    at = exact(summary.levels[0].delta)
-    show_table(
-        f"Noise variance that each level on its own could save at delta = {at}",
-        ["level", "rho", "against zCDP simple", "against zCDP optimal"],
-        rows,
-    )
-    say(
-        "Saved: by so much every noise variance could be smaller if the promise were what zCDP states, by the simple or by the "
-        "optimal conversion, at that delta."
-    )
-    worst = max(_understated(row.proxy, row.epsilon) for row in summary.epsilons)
-    say(f"{_proxy(study.release).capitalize()} understates the overall epsilon by at most {at_most(worst, 2)} of it.")
+    if len(study.pairs) > 1:
+        worst = max(understated(row.proxy, row.epsilon) for row in summary.epsilons)
+        say(
+            f"{_proxy(study.release).capitalize()} understates the overall epsilon by at most {at_most(worst, 2)} of it."
+        )
 
 
 def _proxy(release: Release) -> str:
     return "the full path with itself" if release.relation == REPLACE else "the full path alone"
-
-
-def _understated(proxy: Interval, overall: Interval) -> float:
-    """How much larger the overall epsilon can be than that of one pair, relative to the latter's size, rounded up."""
-    low, high = map(Fraction, proxy)
-    if low <= 0 <= high:
-        return math.inf
-    return math.nextafter(float((Fraction(overall[1]) - low) / min(abs(low), abs(high))), math.inf)
 
 
 def _epsilon_row(row: EpsilonRow, digits: int) -> list[str]:
@@ -179,25 +161,36 @@ def _epsilon_row(row: EpsilonRow, digits: int) -> list[str]:
         at_most(row.zcdp_optimal, few),
         about(row.gaussian, few),
         str(row.worst_pair) if row.tied == 1 else f"{row.tied} tied",
-        percent(row.saved_simple.saved, DOWN),
-        percent(row.saved_optimal.saved, DOWN),
     ]
+
+
+def _beside_zcdp(row: BesideZcdp) -> list[str]:
+    """Savings and unused budget, each against both conversions, rounded down."""
+    shares = (row.saved_simple.saved, row.saved_optimal.saved, row.unused_simple, row.unused_optimal)
+    return [percent(share, DOWN) for share in shares]
 
 
 def _show_proxy(source: Design, study: Study, digits: int, as_json: bool) -> None:
-    """The advice for tuning: the full path stands for all pairs, and by how much it is off."""
-    base = study.release.proxy_pair
-    own = study.result(base).epsilon
-    rows = [
-        (delta, pair, overall, _understated(pair, overall))
-        for delta, pair, overall in zip(study.grids.deltas, own, study.largest("epsilon"), strict=True)
-    ]
+    """One pair in place of all: how far it is off for this design, in epsilon and on the trade-off curve."""
+    epsilons, betas = epsilon_rows(study), beta_rows(study, Grids.read(alphas=ALPHAS).alphas)
     if as_json:
-        names = ("delta", "proxy", "overall", "relative_difference_at_most")
-        shell.print_json([dict(zip(names, map(plain, row), strict=True)) for row in rows])
+        shell.print_json(plain({"epsilon": epsilons, "beta": betas}))
         return
     source.show()
+    base = study.release.proxy_pair
     columns = ["delta", f"epsilon of {base} at most", "overall epsilon at most", "relative difference at most"]
-    cells = [[exact(d), at_most(p[1], digits), at_most(o[1], digits), at_most(diff, 3)] for d, p, o, diff in rows]
-    show_table("The proxy and the overall guarantee", columns, cells)
-    say("Tune with the proxy (milliseconds), then account for all pairs once (exactdp account).")
+    cells = [[exact(r.at), *(at_most(b[1], digits) for b in (r.proxy, r.overall)), _off(r)] for r in epsilons]
+    show_table("The proxy and the overall guarantee: epsilon", columns, cells)
+    columns = ["alpha", f"beta of {base} at least", "overall beta at least", "relative difference at most"]
+    cells = [[exact(r.at), *(at_least(b[0], digits) for b in (r.proxy, r.overall)), _off(r)] for r in betas]
+    show_table("The proxy and the overall guarantee: trade-off curve", columns, cells)
+    more, less = (at_most(max(row.difference for row in rows), 2) for rows in (epsilons, betas))
+    say(
+        f"For this design and these arguments {_proxy(study.release)} understates epsilon by at most {more} of it and "
+        f"overstates beta by at most {less} of it. That says nothing about other designs: with coarse noise a proxy can be "
+        "off by a percent and more. Account for all pairs before a number is published (exactdp account)."
+    )
+
+
+def _off(row: ProxyRow) -> str:
+    return at_most(row.difference, 3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from exactdp.apps.report.content import Content
 from exactdp.apps.report.markup import Child, Markup, Section, columns, note, paragraph, table, tag, text
 from exactdp.apps.report.numerals import as_markup, data, exact, factor, fine, percent, significant
@@ -37,7 +39,12 @@ def equation(symbol: Markup, value: Child) -> Markup:
 
 def saved(saving: Saving, key: str) -> Markup:
     """The share of the noise variance that could be saved."""
-    return data(saving.saved, percent(saving.saved, 2, DOWN), key, DOWN)
+    return share(saving.saved, key)
+
+
+def share(value: Fraction, key: str) -> Markup:
+    """A share of at least so much."""
+    return data(value, percent(value, 2, DOWN), key, DOWN)
 
 
 def bound(value: Real, shown: Child, key: str) -> Markup:

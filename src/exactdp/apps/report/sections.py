@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 from exactdp.apps.report.charts import noise_chart, profile_chart, savings_chart, tradeoff_chart
 from exactdp.apps.report.content import Content, QueryNoise
 from exactdp.apps.report.markup import Child, Markup, Section, columns, facts, figure, paragraph, table, tag, text
 from exactdp.apps.report.numerals import data, equals, exact, fine, is_cut, percent, significant, whole
-from exactdp.apps.report.plain_words import DELTA, bound, equation, saved, words
+from exactdp.apps.report.plain_words import DELTA, bound, equation, saved, share, words
+from exactdp.census.proxy import understated
 from exactdp.census.summary import EpsilonRow
 from exactdp.guarantees.comparison import Grade
 from exactdp.guarantees.neighbours import REPLACE, relation_of
@@ -249,6 +249,8 @@ def savings(content: Content, charts: bool) -> Section:
             exact(row.delta),
             saved(row.saved_simple, f"saved-simple-{exact_text(row.delta)}"),
             saved(row.saved_optimal, f"saved-optimal-{exact_text(row.delta)}"),
+            share(row.unused_simple, f"unused-simple-{exact_text(row.delta)}"),
+            share(row.unused_optimal, f"unused-optimal-{exact_text(row.delta)}"),
         ]
         for row in content.summary.epsilons
     ]
@@ -258,17 +260,19 @@ def savings(content: Content, charts: bool) -> Section:
             exact(row.rho),
             saved(row.saved_simple, f"level-{i}-saved-simple"),
             saved(row.saved_optimal, f"level-{i}-saved-optimal"),
+            share(row.unused_simple, f"level-{i}-unused-simple"),
+            share(row.unused_optimal, f"level-{i}-unused-optimal"),
         ]
         for i, row in enumerate(content.summary.levels)
     ]
-    against = columns("rr", "against zCDP, simple", "against zCDP, optimal")
+    against = columns("rrrr", "saved, simple", "saved, optimal", "unused, simple", "unused, optimal")
     chart = savings_chart(content) if charts else None
     body = [
         paragraph(
             "The share of every noise variance that could be left out, all variances scaled by one factor, while the release "
             "still satisfies what zCDP states for the full noise: if that statement, by the conversion named, is the promise. It "
             "is certified over all pairs on a grid of 0.01\u202f%, and one step more is proved to be too much, or is outside the "
-            "range of allowed noise."
+            "range of allowed noise. Unused is the share by which the exact epsilon is smaller than the stated one."
         ),
         table("The whole release", [*columns("r", DELTA), *against], overall, "slim"),
         paragraph(
@@ -290,20 +294,21 @@ def proxy(content: Content) -> Section:
     pair = pair_text((number, number))
     compared = words("{epsilon} of {pair}", pair=pair), words("Overall {epsilon}")
     heads = columns("rrrr", DELTA, *compared, "Understated by at most")
+    differences = [understated(row.proxy, row.epsilon) for row in content.summary.epsilons]
     rows = [
         [
             exact(row.delta),
             data(row.proxy[1], fine(row.proxy[1], 10, UP), f"proxy-{exact_text(row.delta)}", UP),
             data(row.epsilon[1], fine(row.epsilon[1], 10, UP), f"overall-{exact_text(row.delta)}", UP),
-            data(_understated(row), significant(_understated(row), 2, UP), f"understated-{exact_text(row.delta)}", UP),
+            data(off, significant(off, 2, UP), f"understated-{exact_text(row.delta)}", UP),
         ]
-        for row in content.summary.epsilons
+        for row, off in zip(content.summary.epsilons, differences, strict=True)
     ]
-    worst = max(_understated(row) for row in content.summary.epsilons)
+    worst = max(differences)
     lead = words(
-        "The full path paired with itself, {pair}, is quick to account for and can stand in for all pairs "
-        "while a design is tuned. Here it understates the overall {epsilon} by a share of at most {worst}. "
-        "The final statement should still come from all pairs, as above.",
+        "The full path paired with itself, {pair}, is quick to account for, and some tune with it in place of all "
+        "pairs. For this design and these {delta} it understates the overall {epsilon} by a share of at most {worst}; other "
+        "designs differ, and with coarse noise by a percent and more. What is published should come from all pairs, as above.",
         pair=pair,
         worst=tag("b", data(worst, significant(worst, 2, UP), "proxy-worst", UP)),
     )
@@ -313,9 +318,3 @@ def proxy(content: Content) -> Section:
         )
     caption = "The proxy and the whole; the last column is relative"
     return Section("proxy", "One pair as a proxy", text(paragraph(lead), table(caption, heads, rows, "slim")))
-
-
-def _understated(row: EpsilonRow) -> Fraction | float:
-    """How much larger the overall epsilon can be than the proxy's, relative to it."""
-    own = row.proxy[0]
-    return abs((Fraction(row.epsilon[1]) - Fraction(own)) / Fraction(own)) if own else math.inf

@@ -101,8 +101,9 @@ def _api(scheduler: Scheduler, first: answers.DesignAnswer) -> APIRouter:
 
     @api.get("/releases", responses=_responses(answers.Releases))
     async def releases() -> Response:
-        """The built-in releases."""
-        return json_reply(answers.Releases(releases=[_listed(census.release(n)) for n in census.release_names()]))
+        """The built-in releases that a page can show: one record replaced, discrete Gaussian noise."""
+        built_in = map(census.release, census.release_names())
+        return json_reply(answers.Releases(releases=[_listed(release) for release in built_in if release.is_usual]))
 
     @api.get("/releases/{name}", responses=_responses(answers.DesignAnswer, 404))
     async def release(name: str) -> Response:
