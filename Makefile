@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup lint types test examples census mutants faults minimums soak bench stress theory figures schemas screenshots studio-bench bench-certified results speedups docs clean
+.PHONY: setup lint types test examples census mutants faults minimums soak bench stress theory figures schemas screenshots studio-bench bench-certified results speedups paper docs clean
 
 setup: $(VENV)/.installed
 
@@ -50,6 +50,11 @@ bench: setup
 
 results: setup
 	$(BIN)/python benchmarks/published.py
+
+# every number of docs/paper.md: what its commands print is written anew, its other claims are checked, tables are made again
+paper: setup results speedups figures
+	$(BIN)/python tests/examples.py docs/paper.md
+	$(BIN)/pytest -n auto tests/test_docs.py tests/test_published_tables.py tests/census/test_proxy.py tests/census/test_savings.py -k 'paper or results or published or proxy or savings or proved'
 
 # the table of docs/benchmarks.md, "The speed-ups of the paper"
 speedups: setup
