@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -129,6 +131,15 @@ def test_beta_of_the_dhc_at_five_percent_with_and_without_orders_below_1(first: 
             low, high = (middle, high) if needed(alpha, middle, orders) > rho else (low, middle)
     assert float(low) == pytest.approx(float(known), abs=1e-6)
     assert function(DHC, "0.05") == pytest.approx(float(low), rel=2e-5)
+
+
+def test_the_red_curve_of_the_paper_is_the_estimate() -> None:
+    """The line in the authors' file of Figure 2, left, read from it vertex by vertex, against both functions."""
+    with (Path(__file__).parents[2] / "docs" / "data" / "published_red_curve.csv").open() as file:
+        points = [(row["alpha"], float(row["beta"])) for row in csv.DictReader(x for x in file if x[0] != "#")]
+    drawn = np.array([beta for _, beta in points])
+    assert np.max(np.abs(zcdp_beta_estimate(DHC, [alpha for alpha, _ in points]) - drawn)) < 5e-7
+    assert np.max(drawn / zcdp_beta(DHC, [alpha for alpha, _ in points])) > 8
 
 
 def test_the_estimate_at_the_ends() -> None:
