@@ -104,7 +104,10 @@ ASKED: dict[str, Callable[[Any], None]] = {
 CONVERSIONS: list[tuple[Callable[..., Any], Callable[[Any], None]]] = [
     *((f, ANY) for f in (conversions.zcdp_epsilon, conversions.zcdp_epsilon_simple, conversions.gaussian_epsilon)),
     *((f, PROBABILITY) for f in (conversions.zcdp_delta, conversions.zcdp_delta_simple, conversions.zcdp_beta)),
-    *((f, PROBABILITY) for f in (conversions.gaussian_delta, conversions.gaussian_beta)),
+    *(
+        (f, PROBABILITY)
+        for f in (conversions.gaussian_delta, conversions.gaussian_beta, conversions.zcdp_beta_estimate)
+    ),
     *((f, LOG) for f in (conversions.zcdp_log_delta, conversions.gaussian_log_delta)),
     *((f, PROBABILITY) for f in (guarantees.gdp_delta, guarantees.gdp_beta, names.get_beta_from_gdp)),
     *((f, PROBABILITY) for f in (names.get_advantage_from_adp, names.get_bayes_risk_from_gdp, names.puredp_to_fdp)),

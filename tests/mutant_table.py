@@ -35,6 +35,7 @@ TESTS = {
     "mechanisms/loss.py": ["tests/mechanisms/test_mechanisms.py"],
     "guarantees/tightest_mu.py": ["tests/guarantees/test_tightest_mu.py"],
     "guarantees/near_gaussian.py": ["tests/guarantees/test_tightest_mu.py"],
+    "guarantees/zcdp.py": ["tests/guarantees/test_zcdp_orders_below_1.py"],
     "engine/sieve/reduction.py": ["tests/engine/test_reduction.py"],
     **census.TESTS,
     **release.TESTS,
@@ -127,6 +128,12 @@ MUTANTS = [
         "guarantees/calibration.py",
         "before, m, move = m, min(m + move, largest), 2 * move",
         "before, m, move = m, (m + move if m + move <= largest else m), 2 * move",
+    ),
+    (
+        "orders below 1 taken for a part of zCDP",
+        "guarantees/zcdp.py",
+        "return _betas(rho, alpha, beta_lower)",
+        "return _betas(rho, alpha, beta_estimate)",
     ),
     (
         "a tiny delta met by doubles",

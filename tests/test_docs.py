@@ -22,6 +22,7 @@ import citations
 import exactdp
 import examples
 from exactdp import census, conversions, guarantees, theory
+from exactdp.apps.figures.captions import captions
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -145,6 +146,16 @@ def _hook() -> ModuleType:
 def test_the_picture_of_the_rooms_is_up_to_date() -> None:
     drawn = _script("rooms_figure")
     assert drawn.picture() == drawn.TARGET.read_text(), "the imports have changed: make figures"
+
+
+def test_the_page_of_figures_has_their_captions() -> None:
+    dhc = census.release("dhc-persons-us")
+    page = (DOCS / "figures.md").read_text()
+    for number, text in enumerate(captions(dhc, dhc.full_path, dhc.proxy_pair), start=1):
+        assert f"(images/figure{number}.png)\n\n{text}\n" in page
+        image = (DOCS / "images" / f"figure{number}.png").read_bytes()
+        assert text.encode() in image, "the figures have changed: make figures"
+        assert len(image) < 250_000
 
 
 def test_formulas_are_set_as_tex_does() -> None:

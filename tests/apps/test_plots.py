@@ -16,6 +16,7 @@ import pytest
 from exactdp import conversions
 from exactdp.accounting.composition import Composition
 from exactdp.apps.figures import release as plots
+from exactdp.apps.figures.captions import captions
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import account_pairs
 from exactdp.census.releases import Release, release
@@ -30,6 +31,8 @@ TABLE = {
     "Block": {"total": Fraction(1, 10), "detailed": Fraction(1, 4)},
 }
 BYPASSED: list[tuple[str, ...]] = [("County",), (), ("Block",), ("County", "Block")]
+
+AUTODP = "zCDP, orders from 1/2 on (AutoDP: estimate, no bound)"
 
 
 def made_up(allocations: int) -> Release:
@@ -86,16 +89,20 @@ def test_overall_plots_the_values_of_the_study(study: Study) -> None:
     left, right = figure.axes[:2]
     alphas, betas = line(left, "Exact")
     assert all(study.beta_bounds(a).upper >= b for a, b in list(zip(alphas, betas, strict=True))[1:-1:40])
-    alphas, betas = line(left, "zCDP")
+    alphas, betas = line(left, "zCDP (bound)")
     assert betas == pytest.approx(conversions.zcdp_beta(study.release.rho, alphas), abs=0)
-    deltas, epsilons = line(right, "Exact (certified upper bound)")
-    assert list(epsilons[::15]) == list(study.epsilon(deltas[::15]))
-    assert min(deltas) == pytest.approx(1e-21)
+    alphas, betas = line(left, AUTODP)
+    assert betas == pytest.approx(conversions.zcdp_beta_estimate(study.release.rho, alphas), abs=0)
+    epsilons, deltas = line(right, "Exact (certified upper bound)")
+    assert list(deltas[::20]) == list(study.delta(epsilons[::20]))
+    assert right.get_ylim() == (1e-15, 1)
+    assert min(deltas) < 1e-15
+    assert max(deltas) > 0.02
     curves = {x.get_label(): np.array(x.get_ydata()) for x in right.get_lines() if len(x.get_xdata()) == len(deltas)}
     simple, best, exact, gaussian = curves.values()
     assert np.all(simple > best)
     assert np.all(best > exact)
-    assert exact == pytest.approx(gaussian, rel=0.02)
+    assert np.log(exact) == pytest.approx(np.log(gaussian), rel=0.02)
     assert with_places(study.epsilon(1e-10), 2, UP) in [t.get_text() for t in right.texts]
 
 
@@ -112,18 +119,55 @@ def test_panels_one_for_each_allocation(allocations: int) -> None:
         assert figure.axes[-1].get_legend() is not None
 
 
+@pytest.mark.parametrize("relation", ["replace", "add/remove"])
+def test_every_panel_has_both_curves_of_zcdp(relation: str) -> None:
+    some = replace(made_up(3), relation=relation)
+    for axes in plots.figure_tradeoff_panels(some).axes:
+        alphas, betas = line(axes, "zCDP (bound)")
+        assert list(betas) == list(conversions.zcdp_beta(some.rho, alphas))
+        assert list(line(axes, AUTODP)[1]) == list(conversions.zcdp_beta_estimate(some.rho, alphas))
+        (dashed,) = [x for x in axes.get_lines() if x.get_linestyle() == "--"]
+        assert dashed.get_label() == AUTODP
+    for axes in plots.figure_profile_panels(some).axes:
+        epsilons, deltas = line(axes, "zCDP, simple conversion (bound)")
+        assert list(deltas) == list(conversions.zcdp_delta_simple(some.rho, epsilons))
+        assert list(line(axes, "zCDP, optimal conversion (bound)")[1]) == list(
+            conversions.zcdp_delta(some.rho, epsilons)
+        )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (10.5, 29.48, [10, 15, 20, 25, 30]),
+        (-0.3, 0.9, [0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        (3.0, 3.0, None),
+        (0.0, 1e-9, None),
+    ],
+)
+def test_ticks_of_epsilon_are_round_and_hold_the_range(low: float, high: float, ticks: list[float] | None) -> None:
+    """The first is that of the DHC file, whose figures have the paper's range."""
+    points, found = plots._epsilons(low, high, 41)
+    assert ticks is None or found == ticks
+    assert len(points) == 41
+    assert points[0] == found[0] >= 0
+    assert points[0] <= max(low, 0)
+    assert points[-1] == found[-1] >= high
+    assert 2 <= len(found) <= 8
+
+
 def test_panels_plot_the_values_of_the_pairs() -> None:
     some = made_up(3)
     tradeoffs, profiles = plots.figure_tradeoff_panels(some, 3), plots.figure_profile_panels(some, 3)
     pairs = [(1, 3), (2, 3), (3, 3)]
-    alphas, deltas = (
+    alphas, epsilons = (
         line(tradeoffs.axes[0], "Exact")[0][1:-1],
         line(profiles.axes[0], "Exact (certified upper bound)")[0],
     )
-    results = account_pairs(some, pairs, Grids.read(deltas=list(deltas), alphas=list(alphas)))
+    results = account_pairs(some, pairs, Grids.read(epsilons=list(epsilons), alphas=list(alphas)))
     for result, one, other in zip(results, tradeoffs.axes, profiles.axes, strict=True):
         assert list(line(one, "Exact")[1]) == [1.0, *(low for low, _ in result.beta), 0.0]
-        assert list(line(other, "Exact (certified upper bound)")[1]) == [high for _, high in result.epsilon]
+        assert list(line(other, "Exact (certified upper bound)")[1]) == [high for _, high in result.delta]
 
 
 def test_forty_three_panels_fill_six_by_eight() -> None:
@@ -140,33 +184,36 @@ def test_an_allocation_that_is_not_there() -> None:
 
 
 def test_proxy_is_the_certified_difference(study: Study) -> None:
-    left, right = plots.figure_proxy(study).axes
+    left, middle, right = plots.figure_proxy(study).axes
     own = study.release.pair(2, 2)
     alphas, values = (x[::9] for x in left.get_lines()[-1].get_data())
-    assert values == pytest.approx(1e6 * (1 - study.beta(alphas) / own.beta(alphas)), abs=1e-4)
-    assert np.min(values) > -1e-4
+    assert values == pytest.approx(100 * (1 - study.beta(alphas) / own.beta(alphas)), abs=1e-8)
+    assert np.min(values) > -1e-8
+    epsilons, values = (x[::16] for x in middle.get_lines()[-1].get_data())
+    assert values == pytest.approx(100 * (1 - study.delta(epsilons) / own.delta(epsilons)), abs=1e-8)
+    assert np.max(values) < 1e-8
     deltas, values = (x[::9] for x in right.get_lines()[-1].get_data())
-    assert values == pytest.approx(1e6 * (1 - study.epsilon(deltas) / own.epsilon(deltas)), abs=1e-4)
-    assert np.max(values) < 1e-4
+    assert values == pytest.approx(100 * (1 - study.epsilon(deltas) / own.epsilon(deltas)), abs=1e-8)
+    assert np.max(values) < 1e-8
     assert "2,2" in left.get_ylabel()
-    assert "parts per million" in right.get_ylabel()
+    assert all("(percent)" in axes.get_ylabel() for axes in (left, middle, right))
 
 
 def test_proxy_of_a_single_allocation_looks_like_zero() -> None:
     for axes in plots.figure_proxy(made_up(1).account()).axes:
-        assert axes.get_ylim() == (-0.01, 0.01)
+        assert axes.get_ylim() == (-1e-6, 1e-6)
 
 
 def test_relative_difference_brackets_the_quotient() -> None:
     own, overall = (np.array([1.0, 0.0]), np.array([2.0, 1.0])), (np.array([0.5, 0.5]), np.array([0.75, 0.75]))
     low, high = plots._relative_difference(own, overall)
-    assert (low[0], high[0]) == (250_000, 750_000)
+    assert (low[0], high[0]) == (25, 75)
     assert np.isnan([low[1], high[1]]).all()
 
 
 def test_the_full_path_is_the_base() -> None:
-    assert plots._base(release("dhc-persons-us"), None) == 13
-    assert plots._base(made_up(1), None) == 1
+    assert plots.chosen_base(release("dhc-persons-us"), None) == 13
+    assert plots.chosen_base(made_up(1), None) == 1
 
 
 def test_single_paths_have_panels_of_their_own() -> None:
@@ -175,8 +222,8 @@ def test_single_paths_have_panels_of_their_own() -> None:
     panels = plots.figure_profile_panels(design).axes
     assert [axes.get_title() for axes in panels] == ["(1, 0)", "(3, 0)", "(2, 0)"]
     exact = next(line for line in panels[0].lines if line.get_label() == "Exact (certified upper bound)")
-    delta, epsilon = exact.get_xdata()[20], exact.get_ydata()[20]
-    assert epsilon == pytest.approx(design.pair(1, 0).epsilon(delta), rel=1e-9)
+    epsilon, delta = exact.get_xdata()[20], exact.get_ydata()[20]
+    assert delta == pytest.approx(design.pair(1, 0).delta(epsilon), rel=1e-9)
     assert "Pair (2, 0)" in plots.figure_proxy(design.account()).get_suptitle()
 
 
@@ -192,17 +239,39 @@ def test_every_axis_is_labelled(study: Study) -> None:
 def test_save_figures_writes_five_figures_twice(study: Study, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
     paths = plots.save_figures(study, folder)
-    assert [p.name for p in paths] == [f"figure{i}.{ending}" for i in range(1, 6) for ending in ("png", "pdf")]
+    names = [f"figure{i}.{ending}" for i in range(1, 6) for ending in ("png", "pdf")]
+    assert [p.name for p in paths] == [*names, "captions.md"]
     assert sorted(folder.iterdir()) == sorted(paths)
-    for path in paths:
+    for path in paths[:-1]:
         assert path.read_bytes().startswith(b"\x89PNG" if path.suffix == ".png" else b"%PDF")
         assert path.stat().st_size > 10_000
 
 
 def test_the_same_study_gives_the_same_bytes(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plots, "_all_figures", lambda s: iter([plots.figure_profile_panels(s.release)]))
+    monkeypatch.setattr(plots, "all_figures", lambda s, base: iter([plots.figure_profile_panels(s.release, base)]))
     first, second = ([p.read_bytes() for p in plots.save_figures(study, tmp_path)] for _ in range(2))
     assert first == second
+    assert [p.read_bytes() for p in plots.save_figures(study, tmp_path, 3)] != first
+
+
+def test_captions_are_beside_the_figures_and_in_them(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plots, "all_figures", lambda s, base: iter([plots.figure_proxy(s, base)]))
+    png, pdf, page = plots.save_figures(study, tmp_path, 3)
+    said = page.read_text()
+    assert said.startswith("# Figures of A made-up release\n")
+    texts = captions(study.release, 3, (3, 3))
+    assert len(texts) == 5
+    for number, text in enumerate(texts, start=1):
+        assert f"**Figure {number}** (`figure{number}.png`, `figure{number}.pdf`). {text}\n" in said
+        assert "certified" in text
+        assert study.release.title in text
+    assert texts[0].encode() in png.read_bytes()
+    assert b"/Subject (Distribution of the privacy loss" in pdf.read_bytes()
+    assert "no bound for discrete noise" in texts[1]
+    assert "the full path" in captions(study.release, 2, (2, 2))[2]
+    assert "the full path" not in texts[2]
 
 
 def test_without_matplotlib(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

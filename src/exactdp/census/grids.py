@@ -6,13 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from scipy.special import ndtr
+
 from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.zcdp import zcdp_epsilon_simple
-from exactdp.numbers import Number, exact_repr, read_alpha, read_delta, read_epsilon, shown
+from exactdp.numbers import Number, exact_repr, read_alpha, read_delta, read_epsilon, shown, whole
 
 DELTAS = tuple(f"1e-{k}" for k in range(5, 16))
 ALPHAS = ("0.001", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5")
+MOST_ALPHAS = 10_000
+_REACH = 7  # standard deviations to either side: 1.28e-12
 STATED = tuple(f"{digit}e-{k}" for k in range(1, 22) for digit in (5, 1))
 """The profile is taken where zCDP's simple conversion states these 42 deltas, as in the published tables."""
 
@@ -23,6 +27,20 @@ ARGUMENTS = {"delta": "epsilon", "epsilon": "delta", "beta": "alpha"}
 def stated_epsilons(rho: Fraction) -> list[Fraction]:
     """Where zCDP's simple conversion states those deltas, rounded to four decimals."""
     return [Fraction(round(zcdp_epsilon_simple(rho, d) * 10_000), 10_000) for d in STATED]
+
+
+def spaced_alphas(count: int) -> list[Fraction]:
+    """`count` alphas from 1.28e-12 to 1 - 1.28e-12, rising, as short decimals, that are evenly spaced on the normal scale.
+
+    So both tails of a trade-off curve are covered and not only its middle, as in the published tables, whose 901 points are
+    evenly spaced in the threshold of the test.
+
+    >>> [str(float(a)) for a in spaced_alphas(5)[:4]]
+    ['1.27981e-12', '0.000232629', '0.5', '0.999767371']
+    """
+    steps = whole(count, "The number of alphas", 2, MOST_ALPHAS) - 1
+    lower = [Fraction(f"{ndtr(_REACH * (2 * k - steps) / steps):.6g}") for k in range(steps // 2 + 1)]
+    return sorted({*lower, *(1 - alpha for alpha in lower)})
 
 
 @dataclass(frozen=True)

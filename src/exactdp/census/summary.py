@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
+from exactdp.census.grids import ALPHAS
 from exactdp.census.pair_results import Interval
 from exactdp.census.releases import Release
 from exactdp.census.savings import Saving, level_pair, level_saving, overall_saving
@@ -19,6 +20,8 @@ from exactdp.guarantees.comparison import other_accounts
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.numbers import exact_repr, rational
 from exactdp.numerals import about, at_least, at_most, exact
+
+_MOST_QUOTED = 12  # rows of a table that people read
 
 
 class BesideZcdp:
@@ -119,8 +122,16 @@ class Summary:
     powers: tuple[PowerRow, ...]
     levels: tuple[LevelRow, ...]
 
+    @property
+    def quoted_powers(self) -> tuple[PowerRow, ...]:
+        """The powers that a table shows: all, or of very many those nearest to the usual alphas."""
+        if len(self.powers) <= _MOST_QUOTED:
+            return self.powers
+        nearest = {min(self.powers, key=lambda row: abs(row.alpha - Fraction(usual))) for usual in ALPHAS}
+        return tuple(row for row in self.powers if row in nearest)
+
     def __str__(self) -> str:
-        return "\n".join(str(row) for row in (*self.epsilons, *self.powers, *self.levels))
+        return "\n".join(str(row) for row in (*self.epsilons, *self.quoted_powers, *self.levels))
 
 
 def summarize(

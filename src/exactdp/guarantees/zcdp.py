@@ -1,4 +1,5 @@
-"""What zCDP implies: bounds of epsilon and delta rounded up and of beta rounded down, proved by ball arithmetic.
+"""What zCDP implies: bounds of epsilon and delta rounded up and of beta rounded down, proved by ball arithmetic. (One estimate is
+here, too, and named so.)
 
 Any order of the Renyi divergence gives a valid bound; only its size depends on the order (docs/theory/conversions.md).
 """
@@ -17,7 +18,7 @@ from scipy.optimize import brentq
 from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, ball, precision, upper_double
 from exactdp.elementwise import each_rounded
-from exactdp.guarantees.zcdp_tradeoff import beta_lower
+from exactdp.guarantees.zcdp_tradeoff import beta_estimate, beta_lower
 from exactdp.numbers import (
     LARGEST_RHO,
     Number,
@@ -107,13 +108,32 @@ def zcdp_beta(rho: Number, alpha: Any) -> Any:
     >>> round(zcdp_beta(0.1, 0.1), 6)
     0.769174
     """
+    return _betas(rho, alpha, beta_lower)
+
+
+@steady
+def zcdp_beta_estimate(rho: Number, alpha: Any) -> Any:
+    """The trade-off curve that AutoDP draws for zCDP. An estimate: for discrete Gaussian noise it is no bound; see `zcdp_beta`.
+
+    As `zcdp_beta`, with orders from 1/2 on instead of from 1 on, in plain double precision. That D_a <= a rho for orders below 1
+    is true of continuous Gaussian noise, is no part of zCDP, and is false for discrete Gaussian noise: with sigma2 = 1/5,
+    rho = 5/2, the divergence of order 1/2 is more than 1.4, not 1.25 (docs/theory/conversions.md).
+
+    >>> round(zcdp_beta("4.9622", 0.05), 6), round(zcdp_beta_estimate("4.9622", 0.05), 6)
+    (0.004374, 0.00845)
+    """
+    return _betas(rho, alpha, beta_estimate)
+
+
+def _betas(rho: Number, alpha: Any, inside: Callable[[Fraction, list[Fraction]], list[float]]) -> Any:
+    """`inside` where 0 < alpha < 1 and rho > 0; 1 - alpha elsewhere."""
     r = _rho(rho)
 
     def over_list(alphas: list[Fraction]) -> list[float]:
         betas = [_down(1 - a) for a in alphas]
         inner = [i for i, a in enumerate(alphas) if 0 < a < 1 and r]
         if inner:
-            for i, found in zip(inner, beta_lower(r, [alphas[i] for i in inner]), strict=True):
+            for i, found in zip(inner, inside(r, [alphas[i] for i in inner]), strict=True):
                 betas[i] = found
         return betas
 

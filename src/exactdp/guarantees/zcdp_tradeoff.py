@@ -4,6 +4,9 @@ A test rejects with probability alpha under one data set and 1 - beta under the 
 D_a <= a rho between the outputs, for orders a >= 1 and in both directions, then the same holds between the coins (data
 processing). So each order and direction excludes the small values of beta, and the largest bound of any set of orders is safe
 (docs/theory/conversions.md).
+
+Orders between 1/2 and 1 are another matter: zCDP says nothing of the kind about them, and for discrete Gaussian noise
+D_a <= a rho is false there. `beta_estimate` uses them all the same, as AutoDP does; what it returns is no bound.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from exactdp.doubles import Floats
 from exactdp.numbers import log_rational
 
 _ZOOMS, _BISECTIONS, _STEPS_BACK = 9, 56, 30
+_FROM_HALF = tuple((-0.5 * np.geomspace(1.0, 2e-4, 40)).tolist())
 _SMALLEST_GAP, _LARGEST_GAP = 1e-300, 800.0  # of log((1 - alpha) / beta): outside, beta rounds to 1 - alpha or to 0
 
 
@@ -34,16 +38,32 @@ def beta_lower(rho: Fraction, alphas: list[Fraction]) -> list[float]:
     return [_proved_beta(rho, alpha, *best) for alpha, best in zip(alphas, found, strict=True)]
 
 
-def _best_orders(rho: float, alphas: list[Fraction]) -> list[tuple[bool, float, float]]:
+def beta_estimate(rho: Fraction, alphas: list[Fraction]) -> list[float]:
+    """For each alpha in (0, 1) the beta that orders from 1/2 on would exclude, rho > 0. An estimate: no bound for discrete noise.
+
+    The orders from 1/2 to 1 in both directions are those from 0 to 1, as (1 - a) D_a(P || Q) = a D_{1 - a}(Q || P).
+
+    >>> round(beta_estimate(Fraction(1, 10), [Fraction(1, 10)])[0], 6)
+    0.769174
+    """
+    found = _best_orders(max(float(rho), 1e-32), alphas, _FROM_HALF)
+    return [beta for _, _, beta in found]
+
+
+def _best_orders(
+    rho: float, alphas: list[Fraction], below_1: tuple[float, ...] = ()
+) -> list[tuple[bool, float, float]]:
     """For each alpha a direction, an order minus 1, and the beta that they give. Heuristic: size only (`_proved_beta` proves).
 
-    D_a / a has one peak as a function of the order, so that ever finer grids of orders close in on the best one.
+    D_a / a has one peak as a function of the order, so that ever finer grids of orders close in on the best one. `below_1` has
+    orders below 1, less 1 and rising, with which the grid begins.
     """
     la, lc = np.array([[log_rational(a), log_rational(1 - a)] for a in alphas]).T
     most, columns = 3 + 3 * np.sqrt((1 - la - lc) / rho), np.arange(la.size)
     found = []
     for swapped in (False, True):
-        grid = np.vstack([np.zeros_like(la), np.geomspace(np.full_like(la, 1e-4), most, 40)])
+        lower = [np.full_like(la, t) for t in (*below_1, 0.0)]
+        grid = np.vstack([*lower, np.geomspace(np.full_like(la, 1e-4), most, 40)])
         for _ in range(_ZOOMS):
             gaps = _gap(rho, partial(_per_order, la, lc, swapped, grid), grid)
             at = np.argmin(gaps, axis=0)
@@ -68,18 +88,19 @@ def _gap(rho: float, per_order: Callable[[Floats], Floats], like: Floats) -> Flo
 
 
 def _per_order(la: Floats, lc: Floats, swapped: bool, t: Floats, gap: Floats) -> Floats:
-    """D_a / a of the two coins at order a = 1 + t: log E e^{t loss} / (t (1 + t)), or E loss at t = 0.
+    """D_a / a of the two coins at order a = 1 + t > 0: log E e^{t loss} / (t (1 + t)), or E loss at t = 0.
 
     The loss is `gap` on acceptance and -`other` on rejection, under (alpha, 1 - alpha); `swapped` exchanges the coins.
     """
     other = np.logaddexp(0.0, lc + np.log(-np.expm1(-gap)) - la)  # log((1 - beta) / alpha)
     gain, loss, log_p, log_q = (other, gap, la + other, lc - gap) if swapped else (gap, other, lc, la)
-    some = np.where(t > 0, t, 1.0)
+    some = np.where(t == 0, 1.0, t)
     rise, fall = some * gain, some * loss
-    near = np.log1p(np.exp(log_p) * np.expm1(np.minimum(rise, 1.0)) + np.exp(log_q) * np.expm1(-fall))
-    far = np.logaddexp(log_p + rise, log_q - fall)
-    moment = np.where(rise < 1, near, far) / (some * (1 + some))
-    result: Floats = np.where(t > 0, moment, np.exp(log_p) * gain - np.exp(log_q) * loss)
+    less_1 = np.exp(log_p) * np.expm1(np.minimum(rise, 1.0)) + np.exp(log_q) * np.expm1(np.minimum(-fall, 1.0))
+    is_near = (np.maximum(rise, -fall) < 1) & ((t > 0) | (less_1 > -0.5))
+    near, far = np.log1p(np.where(is_near, less_1, 0.0)), np.logaddexp(log_p + rise, log_q - fall)
+    moment = np.where(is_near, near, far) / (some * (1 + some))
+    result: Floats = np.where(t == 0, np.exp(log_p) * gain - np.exp(log_q) * loss, moment)
     return result
 
 

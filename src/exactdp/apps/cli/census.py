@@ -13,7 +13,7 @@ import typer
 from exactdp.apps.cli import shell
 from exactdp.apps.cli.designs import DEFAULT, Design, DesignArgument, MechanismOption, OldDesignOption, read_design
 from exactdp.apps.cli.tables import say, show_table
-from exactdp.census.grids import ALPHAS, DELTAS, Grids, stated_epsilons
+from exactdp.census.grids import ALPHAS, DELTAS, MOST_ALPHAS, Grids, spaced_alphas, stated_epsilons
 from exactdp.census.journal import Journal
 from exactdp.census.proxy import ProxyRow, beta_rows, epsilon_rows, understated
 from exactdp.census.releases import Release
@@ -22,11 +22,24 @@ from exactdp.census.summary import BesideZcdp, EpsilonRow, Summary, summarize
 from exactdp.census.tables import plain, write_study
 from exactdp.census.workers import make_runner
 from exactdp.elementwise import read_digits
-from exactdp.errors import MissingExtraError, WorkersError
+from exactdp.errors import InvalidInputError, MissingExtraError, WorkersError
 from exactdp.files import write_text
 from exactdp.guarantees.neighbours import REPLACE, neighbours
-from exactdp.numbers import exact_text
+from exactdp.numbers import exact_text, whole
 from exactdp.numerals import DOWN, about, at_least, at_most, counted, exact, percent
+
+_AlphaOption = Annotated[
+    list[str] | None, shell.number("--alpha", help="Instead of 0.001 to 0.5 in the trade-off tables; repeatable.")
+]
+_AlphasOption = Annotated[
+    str | None,
+    typer.Option(
+        "--alphas", metavar="N", help="Trade-off tables at N alphas that cover both tails, such as 901; takes long."
+    ),
+]
+_BaseOption = Annotated[
+    str | None, typer.Option("--base", metavar="K", help="The path of Figures 3 to 5, instead of the full one.")
+]
 
 
 @shell.app.command("census")
@@ -35,6 +48,8 @@ def _census(
     mechanism: MechanismOption = None,
     old: OldDesignOption = None,
     delta: Annotated[list[str] | None, shell.number("--delta", help="Instead of 1e-5 to 1e-15; repeatable.")] = None,
+    alpha: _AlphaOption = None,
+    alphas: _AlphasOption = None,
     output: Annotated[Path, shell.output(metavar="FOLDER", help="Where tables, figures and progress go.")] = Path(
         "census-results"
     ),
@@ -51,6 +66,7 @@ def _census(
         str, shell.number("--level-delta", help="The delta at which each level is looked at on its own.")
     ] = "1e-10",
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Whether to draw the figures.")] = True,
+    base: _BaseOption = None,
     as_json: shell.JsonOption = False,
 ) -> None:
     """Account for all pairs of directed paths of a release: tables, figures, report. A stopped run goes on where it was."""
@@ -58,7 +74,11 @@ def _census(
     release = source.whole("census")
     asked = read_digits(digits or "20", "--digits") if certified else None
     shown = 6 if digits is None else asked or shell.read_shown(digits)
-    grids = Grids.read([] if proxy else stated_epsilons(release.rho), delta or DELTAS, [] if proxy else ALPHAS, asked)
+    at = _alphas(alpha, alphas)
+    grids = Grids.read(deltas=delta or DELTAS, digits=asked)
+    if not proxy:  # which asks the pairs for epsilon only
+        grids = Grids.read(stated_epsilons(release.rho), grids.deltas, at, asked)
+    path = _base(release, base, figures and not proxy)
     at_level = Grids.read(deltas=[level_delta]).deltas[0]
     folder = output / release.name
     with _resumable(folder), make_runner(shell.read_jobs(jobs), dask, in_small_parts=True) as runner:
@@ -66,10 +86,10 @@ def _census(
         with shell.progress("pairs of paths", len(release.pairs)) as done:
             study = run_study(release, grids, runner, journal, done, shell.tell, shell.warn)
         if proxy:
-            _show_proxy(source, study, shown, as_json)
+            _show_proxy(source, study, at, shown, as_json)
             return
         summary = summarize(study, runner, at_level, lambda text: shell.tell(f"{text} ..."))
-    files, remark = _write(study, summary, folder, figures)
+    files, remark = _write(study, summary, folder, figures, path)
     if as_json:
         head = {"release": release.name, "rho": exact_text(release.rho), "pairs": len(study.pairs)}
         shell.print_json({**head, **plain(summary), "files": [str(f) for f in files]})
@@ -81,7 +101,26 @@ def _census(
         say(remark)
 
 
-def _write(study: Study, summary: Summary, folder: Path, figures: bool) -> tuple[list[Path], str]:
+def _alphas(given: list[str] | None, count: str | None) -> list[Fraction]:
+    """The alphas of the trade-off tables: those given, so many that cover both tails, both together, or the usual ones."""
+    asked = list(dict.fromkeys(Grids.read(alphas=given or []).alphas))
+    if count is not None:
+        return sorted({*asked, *spaced_alphas(whole(count, "--alphas", 2, MOST_ALPHAS))})
+    return asked or list(Grids.read(alphas=ALPHAS).alphas)
+
+
+def _base(release: Release, text: str | None, draws: bool) -> int | None:
+    """The path that the figures are about, if one is asked for."""
+    if text is None:
+        return None
+    if not draws:
+        raise InvalidInputError("--base is the path of the figures, and this run draws none. Leave out --base.")
+    from exactdp.apps.figures.release import chosen_base
+
+    return chosen_base(release, whole(text, "--base", 0))
+
+
+def _write(study: Study, summary: Summary, folder: Path, figures: bool, base: int | None) -> tuple[list[Path], str]:
     """Tables, figures and report in the folder, and why there are no figures, should there be none."""
     from exactdp.apps.report import build
 
@@ -91,7 +130,7 @@ def _write(study: Study, summary: Summary, folder: Path, figures: bool) -> tuple
             from exactdp.apps.figures.release import save_figures
 
             shell.tell("figures ...")
-            files += save_figures(study, folder)
+            files += save_figures(study, folder, base)
         except MissingExtraError as error:
             remark = f"No figures: {error}"
     shell.tell("report ...")
@@ -137,10 +176,13 @@ def _show(study: Study, summary: Summary, digits: int) -> None:
             at_most(1 - Fraction(row.beta[0]), digits),
             at_most(1 - Fraction(row.zcdp_beta), digits),
         ]
-        for row in summary.powers
+        for row in summary.quoted_powers
     ]
     truth = neighbours(study.release.relation).truth
     show_table(f"Best test of {truth}", ["alpha", "beta at least", "power at most", "power by zCDP"], rows)
+    if len(rows) < len(summary.powers):
+        all_alphas = counted(len(summary.powers), "alpha")
+        say(f"Shown are {len(rows)} of {all_alphas}; all are in overall.csv, pair by pair in pairs.csv.")
     if len(study.pairs) > 1:
         worst = max(understated(row.proxy, row.epsilon) for row in summary.epsilons)
         say(
@@ -170,9 +212,9 @@ def _beside_zcdp(row: BesideZcdp) -> list[str]:
     return [percent(share, DOWN) for share in shares]
 
 
-def _show_proxy(source: Design, study: Study, digits: int, as_json: bool) -> None:
+def _show_proxy(source: Design, study: Study, alphas: list[Fraction], digits: int, as_json: bool) -> None:
     """One pair in place of all: how far it is off for this design, in epsilon and on the trade-off curve."""
-    epsilons, betas = epsilon_rows(study), beta_rows(study, Grids.read(alphas=ALPHAS).alphas)
+    epsilons, betas = epsilon_rows(study), beta_rows(study, alphas)
     if as_json:
         shell.print_json(plain({"epsilon": epsilons, "beta": betas}))
         return

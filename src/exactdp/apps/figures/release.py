@@ -1,8 +1,9 @@
 """The figures of a release, drawn from certified results: nothing is accounted for here, only asked and shown.
 
-The numbers are those of the paper's figures: 1 the exact distribution against the continuous density, 2 the overall guarantee, 3
-and 4 one panel for each allocation, 5 the full path as a proxy of the overall guarantee. Every function returns a Figure of its
-own, for which no display is needed. Bounds are drawn on the safe side: epsilon by its upper and beta by its lower end.
+The numbers are those of the paper's figures, and so are axes and ranges: 1 the exact distribution against the continuous
+density, 2 the overall guarantee, 3 and 4 one panel for each allocation, 5 the full path as a proxy of the overall guarantee.
+Every function returns a Figure of its own, for which no display is needed. Bounds are drawn on the safe side, delta by its upper
+and beta by its lower end, and solid; estimates are dashed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactdp.apps.figures.captions import captions, captions_page
 from exactdp.apps.figures.style import ERRORS, EXACT, INK, LEGEND, SIMPLE, SOFT, ZCDP, dress, new_figure, save, titled
 from exactdp.apps.figures.theory import TWO_MECHANISMS, figure_convolution
 from exactdp.arithmetic_state import steady
@@ -25,9 +27,10 @@ from exactdp.census.releases import NO_RECORD, Release
 from exactdp.census.study import Study
 from exactdp.census.tables import CURVE_POINTS
 from exactdp.doubles import Floats
+from exactdp.files import write_text
 from exactdp.guarantees.comparison import other_accounts
 from exactdp.guarantees.neighbours import REPLACE
-from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon_simple
+from exactdp.guarantees.zcdp import zcdp_beta, zcdp_beta_estimate, zcdp_epsilon_simple
 from exactdp.numerals import UP, about, rounded, with_places
 
 if TYPE_CHECKING:
@@ -37,126 +40,154 @@ if TYPE_CHECKING:
 _ALPHA, _BETA, _DELTA, _EPSILON = *ERRORS, r"$\delta$", r"$\varepsilon$"
 _PROXY_ALPHAS = tuple(
     Fraction(a, 1000)
-    for a in (2, 5, 10, 20, *range(30, 410, 20), *range(450, 960, 50), 970, 975, 980, 985, 990, 995, 998)
+    for a in (2, 5, 10, 15, 20, *range(30, 410, 10), *range(450, 960, 50), 970, 975, 980, 985, 990, 995, 998)
 )
+_EXACT, _ZCDP, _AUTODP = "Exact", "zCDP (bound)", "zCDP, orders from 1/2 on (AutoDP: estimate, no bound)"
 _CERTIFIED = "Exact (certified upper bound)"
 _PANEL_ALPHAS = tuple(
     Fraction(a, 2000) for a in (1, 2, 4, 7, 10, 15, 20, 30, *range(40, 400, 20), *range(400, 2000, 100), 1960, 1990)
 )
 _SHOWN_DELTA = Fraction(1, 10**10)
-_MILLION = 10**6
+_LEAST_DELTA, _LARGE_DELTA = Fraction(1, 10**15), Fraction(1, 50)  # of the exact curve in the figures of delta
+_MILLION, _PERCENT = 10**6, 100
+_FLAT = 1e-6  # percent: what is closer to zero looks like zero
 _ACROSS, _WIDE, _TALL = 6, 3, 2  # panels in a row; the size of the enlarged panel in small ones
 
 
 @steady
 def figure_overall(study: Study) -> Figure:
-    """The overall guarantee of a release: its trade-off curve, and epsilon as a function of delta, beside zCDP's."""
-    figure = new_figure(8.6, 4.2)
+    """The overall guarantee of a release: its trade-off curve, and delta as a function of epsilon, beside zCDP's."""
+    figure = new_figure(9.4, 4.5)
     left, right = figure.subplots(1, 2)
     rho = study.release.rho
     curve = study.tradeoff(CURVE_POINTS)
     alphas = np.unique(np.concatenate([np.geomspace(1e-6, 0.5, 80), np.linspace(0.0, 1.0, 81)])).tolist()
-    betas = zcdp_beta(rho, alphas)
-    inset = left.inset_axes((0.42, 0.26, 0.56, 0.56))
+    zcdp = zcdp_beta(rho, alphas), zcdp_beta_estimate(rho, alphas)
+    inset = left.inset_axes((0.4, 0.22, 0.58, 0.54))
     for axes in (left, inset):
-        axes.plot(curve.alpha, curve.beta, color=EXACT, lw=1.8, label="Exact")
-        axes.plot(alphas, betas, color=ZCDP, lw=1.4, label="zCDP")
-    _square(left)
+        axes.plot(curve.alpha, curve.beta, color=EXACT, lw=1.8, label=_EXACT)
+        _draw_zcdp_betas(axes, alphas, zcdp, 1.4)
+    _square(left, 6)
     left.set(xlabel=_ALPHA, ylabel=_BETA)
     inset.set(xscale="log", yscale="log", xlim=(1e-6, 1), ylim=(1e-6, 1))
     inset.set(xticks=(1e-6, 1e-4, 1e-2, 1), yticks=(1e-6, 1e-4, 1e-2, 1))
     inset.minorticks_off()
     dress(inset, 7)
     left.set_title("Trade-off curve (inset: logarithmic axes)", fontsize=9, color=INK)
-    left.legend(loc="upper right", ncols=2, **LEGEND)
-    deltas = _deltas(61)
-    _draw_epsilons(right, rho, deltas, study.epsilon(deltas))
-    right.set(xlabel=_DELTA, ylabel=_EPSILON)
-    right.set_title(r"$\varepsilon$ as a function of $\delta$", fontsize=9, color=INK)
-    _mark(right, float(study.epsilon(_SHOWN_DELTA)), EXACT, (-6, -5))
-    _mark(right, float(zcdp_epsilon_simple(rho, _SHOWN_DELTA)), SIMPLE, (6, 5))
+    left.legend(loc="upper right", borderaxespad=0.1, **LEGEND)
+    low, high = study.epsilon([_LARGE_DELTA, _LEAST_DELTA])
+    epsilons, ticks = _epsilons(low, high, 81)
+    stated = other_accounts(rho, "epsilon", epsilons)
+    _draw_deltas(right, epsilons, study.delta(epsilons), stated, (1.8, 1.4))
+    _draw_gaussian(right, epsilons, stated)
+    right.legend(loc="lower left", **LEGEND)
+    _delta_axes(right, ticks)
+    right.set(xlabel=_EPSILON, ylabel=_DELTA)
+    right.set_title(r"$\delta$ as a function of $\varepsilon$", fontsize=9, color=INK)
+    _mark(right, float(study.epsilon(_SHOWN_DELTA)), EXACT, (-6, -4))
+    _mark(right, float(zcdp_epsilon_simple(rho, _SHOWN_DELTA)), SIMPLE, (6, 4))
     return titled(figure, study.release.title)
 
 
 @steady
 def figure_tradeoff_panels(release: Release, base: int | None = None) -> Figure:
-    """The trade-off curve of allocation `base` (the full path unless told) with each allocation, one panel each."""
-    base = _base(release, base)
+    """The trade-off curve of allocation `base` (the full path unless told) with each allocation, one panel each, and zCDP's."""
+    base = chosen_base(release, base)
     others, results = _with_each(release, base, Grids.read(alphas=_PANEL_ALPHAS))
     alphas = [0.0, *map(float, _PANEL_ALPHAS), 1.0]
+    zcdp = zcdp_beta(release.rho, alphas), zcdp_beta_estimate(release.rho, alphas)
     curves = [_ends(r.beta)[0] for r in results]
     figure, panels = _panels(len(others))
     for axes, other, curve in zip(panels, others, curves, strict=True):
-        axes.plot(alphas, [1.0, *curve, 0.0], color=EXACT, lw=1.2, label="Exact")
-        _square(axes)
+        axes.plot(alphas, [1.0, *curve, 0.0], color=EXACT, lw=1.2 if other != base else 1.8, label=_EXACT)
+        _draw_zcdp_betas(axes, alphas, zcdp, 0.9 if other != base else 1.4)
+        _square(axes, 3 if other != base else 6)
         _note(axes, _pair(release, base, other), None if other == base else curves[-1], curve)
-    large = panels[-1]
-    large.plot(alphas, zcdp_beta(release.rho, alphas), color=ZCDP, lw=1.2, label="zCDP")
-    large.legend(loc="upper right", **LEGEND)
+    panels[-1].legend(loc="upper right", **LEGEND)
     return _framed(figure, _ALPHA, _BETA, "Trade-off curve", release, base)
 
 
 @steady
 def figure_profile_panels(release: Release, base: int | None = None) -> Figure:
-    """epsilon as a function of delta of allocation `base` (the full path unless told) with each allocation, one panel each."""
-    base = _base(release, base)
-    deltas = _deltas(41)
-    others, results = _with_each(release, base, Grids.read(deltas=deltas))
-    curves = [_ends(r.epsilon)[1] for r in results]
+    """delta as a function of epsilon of allocation `base` (the full path unless told) with each allocation, one panel each,
+    beside zCDP's by both conversions."""
+    base = chosen_base(release, base)
+    own = account_pairs(release, [_pair(release, base, base)], Grids.read(deltas=[_LARGE_DELTA, _LEAST_DELTA]))[0]
+    low, high = _ends(own.epsilon)[1].tolist()
+    epsilons, ticks = _epsilons(low, high, 41)
+    others, results = _with_each(release, base, Grids.read(epsilons=epsilons))
+    stated = other_accounts(release.rho, "epsilon", epsilons)
+    curves = [_ends(r.delta)[1] for r in results]
     figure, panels = _panels(len(others))
-    top = 1.04 * float(max(zcdp_epsilon_simple(release.rho, deltas)))
-    bottom = min(0.0, *(float(curve.min()) for curve in curves))
     for axes, other, curve in zip(panels, others, curves, strict=True):
-        if other != base:
-            axes.plot(deltas, curve, color=EXACT, lw=1.2, label=_CERTIFIED)
-            _delta_axis(axes, (1e-20, 1e-10))
+        if other == base:
+            _draw_deltas(axes, epsilons, curve, stated, (1.8, 1.4))
+            _draw_gaussian(axes, epsilons, stated)
         else:
-            _draw_epsilons(axes, release.rho, deltas, curve)
-        axes.set_ylim(bottom, top)
+            _draw_deltas(axes, epsilons, curve, stated, (1.2, 0.9))
+        middle = ticks[len(ticks) // 2 : len(ticks) // 2 + len(ticks) % 2]
+        _delta_axes(axes, ticks if other == base else [ticks[0], *middle, ticks[-1]])
         _note(axes, _pair(release, base, other), None if other == base else curves[-1], curve)
-    return _framed(figure, _DELTA, _EPSILON, "Privacy profile", release, base)
+    panels[-1].legend(loc="lower left", **LEGEND)
+    return _framed(figure, _EPSILON, _DELTA, "Privacy profile", release, base)
 
 
 @steady
 def figure_proxy(study: Study, base: int | None = None) -> Figure:
-    """How far the pair (base, base) is from the overall guarantee, relative to the pair, in parts per million.
+    """How far the pair (base, base) is from the overall guarantee, relative to the pair, in percent.
 
-    Left (f_base - f) / f_base against alpha, never negative; right (epsilon_base - epsilon) / epsilon_base against delta, never
-    positive. The line is the middle of certified bounds; the titles say how far they are from it.
+    (f_base - f) / f_base against alpha, never negative; (delta_base - delta) / delta_base against epsilon and
+    (epsilon_base - epsilon) / epsilon_base against delta, never positive. The line is the middle of certified bounds; the titles
+    say how far they are from it.
     """
     release = study.release
-    base = _base(release, base)
-    figure = new_figure(8.6, 3.8)
-    left, right = figure.subplots(1, 2)
-    deltas = _deltas(101)
+    base = chosen_base(release, base)
+    figure = new_figure(11.4, 3.9)
+    panels = figure.subplots(1, 3)
+    low, high = study.epsilon([_LARGE_DELTA, _LEAST_DELTA])
+    (epsilons, ticks), deltas = _epsilons(low, high, 161), _deltas(101)
     pair = _pair(release, base, base)
-    own = account_pairs(release, [pair], Grids.read(deltas=deltas, alphas=_PROXY_ALPHAS))[0]
-    betas, epsilons = study.beta_bounds(_PROXY_ALPHAS), study.epsilon_bounds(deltas)
-    _draw_difference(left, "Trade-off curve", _PROXY_ALPHAS, _relative_difference(_ends(own.beta), betas))
-    _draw_difference(right, _EPSILON, deltas, _relative_difference(_ends(own.epsilon), epsilons))
-    dress(left)
-    left.set(xlim=(0, 1), xlabel=_ALPHA)
-    _delta_axis(right)
-    right.set_xlabel(_DELTA)
-    for axes, letter in ((left, "f"), (right, r"\varepsilon")):
+    own = account_pairs(release, [pair], Grids.read(epsilons, deltas, _PROXY_ALPHAS))[0]
+    grids = (_PROXY_ALPHAS, epsilons, deltas)
+    asked = ((own.beta, study.beta_bounds), (own.delta, study.delta_bounds), (own.epsilon, study.epsilon_bounds))
+    letters, names = ("f", r"\delta", r"\varepsilon"), ("Trade-off curve", _DELTA, _EPSILON)
+    for axes, letter, name, grid, (mine, overall) in zip(panels, letters, names, grids, asked, strict=True):
+        _draw_difference(axes, name, grid, _relative_difference(_ends(mine), overall(grid)))
+        dress(axes)
         own_letter = rf"{letter}_{{{pair[0]},{pair[1]}}}"
-        axes.set_ylabel(rf"$({own_letter} - {letter})\,/\,{own_letter}$ (parts per million)")
+        axes.set_ylabel(rf"$({own_letter} - {letter})\,/\,{own_letter}$ (percent)")
+    panels[0].set(xlim=(0, 1), xlabel=_ALPHA)
+    panels[1].set(xlim=(ticks[0], ticks[-1]), xticks=ticks, xlabel=_EPSILON)
+    panels[2].set(xscale="log", xlim=(1e-21, 1e-1), xticks=(1e-20, 1e-15, 1e-10, 1e-5, 1e-1), xlabel=_DELTA)
+    panels[2].minorticks_off()
     return titled(figure, f"Pair {pair} as a proxy of the overall guarantee", release.title)
 
 
 @steady
-def save_figures(study: Study, folder: str | os.PathLike[str]) -> list[Path]:
-    """Write the five figures into a folder, each as PNG and as PDF; returns the paths. The same study gives the same bytes."""
-    return save(((f"figure{n}", figure) for n, figure in enumerate(_all_figures(study), start=1)), Path(folder))
+def save_figures(study: Study, folder: str | os.PathLike[str], base: int | None = None) -> list[Path]:
+    """Write the five figures into a folder, each as PNG and as PDF, and their captions, which are inside of them, too.
+
+    `base` is the path that the others are compared with, the full path unless told. Returns the paths. The same study gives the
+    same bytes.
+    """
+    base = chosen_base(study.release, base)
+    texts = captions(study.release, base, _pair(study.release, base, base))
+    figures = all_figures(study, base)
+    named = (
+        (f"figure{n}", figure, text) for n, (figure, text) in enumerate(zip(figures, texts, strict=False), start=1)
+    )
+    paths = save(named, Path(folder))
+    page = Path(folder) / "captions.md"
+    write_text(page, captions_page(study.release, texts))
+    return [*paths, page]
 
 
-def _all_figures(study: Study) -> Iterator[Figure]:
+def all_figures(study: Study, base: int) -> Iterator[Figure]:
     """The five figures, one at a time."""
     release = study.release
-    base = _base(release, None)
     columns = {r"Two mechanisms, $\sigma^2$ = 5/2 and 10/3": TWO_MECHANISMS}
     own = _pair(release, base, base)
-    columns[f"Pair {own}: the full path"] = release.pair(*own)
+    columns[f"Pair {own}: the full path" if base == release.full_path else f"Pair {own}"] = release.pair(*own)
     coarsest = max(release.allocations, key=lambda k: (_largest_rho(release, k), k == base, -k))
     if coarsest != base:
         other = _pair(release, coarsest, coarsest)
@@ -172,7 +203,7 @@ def _largest_rho(release: Release, number: int) -> Fraction:
     return max(rho for queries in release.allocations[number].table.values() for rho in queries.values())
 
 
-def _base(release: Release, base: int | None) -> int:
+def chosen_base(release: Release, base: int | None) -> int:
     """The allocation that the others are compared with: the one that bypasses least, unless told."""
     if base is None:
         return release.full_path
@@ -204,68 +235,87 @@ def _ends(intervals: Sequence[Any]) -> tuple[Floats, Floats]:
 
 
 def _relative_difference(own: tuple[Floats, Floats], overall: tuple[Floats, Floats]) -> Floats:
-    """Bounds of (own - overall) / own in parts per million, one row each; nan where own is not positive."""
+    """Bounds of (own - overall) / own in percent, one row each; nan where own is not positive."""
     with np.errstate(divide="ignore", invalid="ignore"):
         low, high = 1 - overall[1] / own[0], 1 - overall[0] / own[1]
-    result: Floats = np.where(own[0] > 0, _MILLION * np.stack([low, high]), np.nan)
+    result: Floats = np.where(own[0] > 0, _PERCENT * np.stack([low, high]), np.nan)
     return result
 
 
-def _square(axes: Axes) -> None:
+def _epsilons(low: float, high: float, count: int) -> tuple[list[float], list[float]]:
+    """`count` epsilons evenly over the range from low, or 0, to high, both rounded outward to ticks; and the ticks.
+
+    For the DHC file the range is that of the paper's figures, 10 to 30.
+    """
+    low = max(low, 0.0)
+    width = max(high - low, 1e-12)
+    power = 10.0 ** math.floor(math.log10(width / 5))
+    step = next(digit * power for digit in (1, 2, 5, 10) if digit * power >= width / 5)
+    first, last = math.floor(low / step), max(math.ceil(high / step), math.floor(low / step) + 1)
+    ticks = [float(f"{k * step:.12g}") for k in range(first, last + 1)]
+    return np.linspace(ticks[0], ticks[-1], count).tolist(), ticks
+
+
+def _square(axes: Axes, ticks: int) -> None:
     """The unit square of the two errors."""
-    axes.set(xlim=(0, 1), ylim=(0, 1), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
+    where = np.linspace(0, 1, ticks).tolist()
+    axes.set(xlim=(0, 1), ylim=(0, 1), xticks=where, yticks=where)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_major_formatter("{x:g}")
     dress(axes)
 
 
-def _delta_axis(axes: Axes, ticks: Sequence[float] = (1e-20, 1e-15, 1e-10, 1e-5, 1e-1)) -> None:
-    axes.set_xscale("log")
-    axes.set_xlim(1e-21, 1e-1)
-    axes.set_xticks(ticks)
+def _delta_axes(axes: Axes, ticks: Sequence[float]) -> None:
+    """epsilon across, the logarithm of delta up, from 1e-15 to 1."""
+    axes.set_yscale("log")
+    axes.set(xlim=(ticks[0], ticks[-1]), xticks=ticks, ylim=(1e-15, 1), yticks=(1e-15, 1e-10, 1e-5, 1))
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.minorticks_off()
     dress(axes)
 
 
-def _draw_epsilons(axes: Axes, rho: Fraction, deltas: list[float], exact: Floats) -> None:
-    """epsilon against delta: exact, both conversions of zCDP, and the continuous Gaussian with the same rho."""
-    others = other_accounts(rho, "delta", deltas)
+def _draw_zcdp_betas(axes: Axes, alphas: list[float], betas: tuple[Floats, Floats], width: float) -> None:
+    """zCDP's trade-off curve twice: what zCDP says, and with orders below 1, of which it says nothing."""
+    axes.plot(alphas, betas[0], color=ZCDP, lw=width, label=_ZCDP)
+    axes.plot(alphas, betas[1], color=ZCDP, lw=0.9 * width, ls=(0, (3, 2)), label=_AUTODP)
+
+
+def _draw_deltas(
+    axes: Axes, epsilons: list[float], exact: Floats, others: dict[str, Floats], widths: tuple[float, float]
+) -> None:
+    """delta against epsilon: exact, and both conversions of zCDP."""
+    axes.plot(epsilons, others["zcdp_simple"], color=SIMPLE, lw=widths[1], label="zCDP, simple conversion (bound)")
+    axes.plot(epsilons, others["zcdp_optimal"], color=ZCDP, lw=widths[1], label="zCDP, optimal conversion (bound)")
+    axes.plot(epsilons, exact, color=EXACT, lw=widths[0], label=_CERTIFIED)
+
+
+def _draw_gaussian(axes: Axes, epsilons: list[float], others: dict[str, Floats]) -> None:
+    """delta against epsilon of the continuous Gaussian with the same rho."""
     axes.plot(
-        deltas,
-        others["zcdp_simple"],
-        color=SIMPLE,
-        lw=1.4,
-        label=r"zCDP, $\rho + 2\sqrt{\rho\,\log(1/\delta)}$ (bound)",
+        epsilons, others["gaussian"], color=INK, lw=0.8, ls=(0, (4, 4)), label="Continuous Gaussian formula (estimate)"
     )
-    axes.plot(deltas, others["zcdp_optimal"], color=ZCDP, lw=1.4, label="zCDP, optimal conversion (bound)")
-    axes.plot(deltas, exact, color=EXACT, lw=1.8, label=_CERTIFIED)
-    axes.plot(
-        deltas, others["gaussian"], color=INK, lw=0.8, ls=(0, (4, 4)), label="Continuous Gaussian formula (estimate)"
-    )
-    _delta_axis(axes)
-    axes.legend(loc="lower left", **LEGEND)
 
 
 def _mark(axes: Axes, value: float, colour: str, offset: tuple[int, int]) -> None:
-    """A dot with its value at the delta that the Census Bureau quotes."""
+    """A dot with its epsilon at the delta that the Census Bureau quotes."""
     at, sides = float(_SHOWN_DELTA), ("left", "bottom") if offset[0] > 0 else ("right", "top")
-    axes.plot([at], [value], "o", ms=4, color=colour)
+    axes.plot([value], [at], "o", ms=4, color=colour)
     text = axes.annotate(
-        with_places(value, 2, UP), (at, value), offset, textcoords="offset points", fontsize=8, color=INK
+        with_places(value, 2, UP), (value, at), offset, textcoords="offset points", fontsize=8, color=INK
     )
     text.set(ha=sides[0], va=sides[1])
 
 
 def _draw_difference(axes: Axes, title: str, grid: Sequence[Any], bounds: Floats) -> None:
-    """The middle of certified bounds in parts per million, and how far these are from it."""
+    """The middle of certified bounds in percent, and how far these are from it."""
     low, high = bounds
     axes.axhline(0.0, color=SOFT, lw=0.6)
     axes.plot([float(x) for x in grid], (low + high) / 2, color=EXACT, lw=1.4)
-    if max(abs(y) for y in axes.get_ylim()) < 0.01:  # what is zero but for rounding looks like zero
-        axes.set_ylim(-0.01, 0.01)
+    if max(abs(y) for y in axes.get_ylim()) < _FLAT:  # what is zero but for rounding looks like zero
+        axes.set_ylim(-_FLAT, _FLAT)
     width = float(np.nanmax(high - low, initial=0.0)) / 2
     digit, power = f"{rounded(width, 1, UP):e}".split("e")
-    axes.set_title(rf"{title} (certified within ${digit}\times10^{{{int(power)}}}$ ppm)", fontsize=9, color=INK)
+    axes.set_title(rf"{title} (certified within ${digit}\times10^{{{int(power)}}}$ percent)", fontsize=9, color=INK)
 
 
 def _panels(count: int) -> tuple[Figure, list[Axes]]:
@@ -283,7 +333,11 @@ def _panels(count: int) -> tuple[Figure, list[Axes]]:
     for axes, (i, j) in zip(panels, cells, strict=True):
         is_lowest = i == down - 1 or (j < across - _WIDE and (i + 1, j) not in cells)
         axes.tick_params(labelleft=j == 0, labelbottom=is_lowest)
-    return figure, [*panels, figure.add_subplot(grid[down - _TALL :, across - _WIDE :])]
+    large = figure.add_subplot(grid[down - _TALL :, across - _WIDE :])
+    if small:  # room for its labels, beside the panels to its left
+        box = large.get_position()
+        large.set_position((box.x0 + gap[0] / width / 2, box.y0, box.width - gap[0] / width / 2, box.height))
+    return figure, [*panels, large]
 
 
 def _note(axes: Axes, pair: tuple[int, int], own: Floats | None, curve: Floats) -> None:

@@ -25,6 +25,7 @@ _UNDATED: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None},
 }  # metadata by kind of file
+_CAPTION = {"png": "Description", "pdf": "Subject", "svg": "Description"}
 _ENDINGS = {**_UNDATED, "svg": {"Date": None}}
 
 
@@ -65,23 +66,27 @@ def titled(figure: Figure, title: str, *lines: str, **place: float) -> Figure:
     return figure
 
 
-def save(figures: Iterable[tuple[str, Figure]], folder: Path) -> list[Path]:
-    """Write named figures into a folder, each as PNG and as PDF; returns the paths. The same figure gives the same bytes."""
+def save(figures: Iterable[tuple[str, Figure, str]], folder: Path) -> list[Path]:
+    """Write named figures with captions into a folder, each as PNG and as PDF; returns the paths. The same figure gives the same
+    bytes."""
     figure_class()  # no folder is made where there is no matplotlib
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for name, figure in figures:
+    for name, figure, caption in figures:
         for ending in _UNDATED:
             paths.append(folder / f"{name}.{ending}")
-            write_figure(paths[-1], figure, ending)
+            write_figure(paths[-1], figure, ending, caption)
     return paths
 
 
-def write_figure(path: str | os.PathLike[str], figure: Figure, ending: str | None = None) -> None:
-    """Write a figure, all of it or nothing, as the ending of its name says: .png, .pdf or .svg."""
+def write_figure(
+    path: str | os.PathLike[str], figure: Figure, ending: str | None = None, caption: str | None = None
+) -> None:
+    """Write a figure, all of it or nothing, as the ending of its name says: .png, .pdf or .svg; a caption goes into the file."""
     ending = Path(path).suffix.lower().removeprefix(".") if ending is None else ending
     if ending not in _ENDINGS:
         raise InvalidInputError(f"A figure is written to a .png, .pdf or .svg file. Found {shown(Path(path).name)}.")
+    metadata = _ENDINGS[ending] if caption is None else {**_ENDINGS[ending], _CAPTION[ending]: caption}
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=ending, dpi=200, metadata=_ENDINGS[ending])
+    figure.savefig(buffer, format=ending, dpi=200, metadata=metadata)
     write_bytes(path, buffer.getvalue())

@@ -121,7 +121,7 @@ def _power_table(content: Content) -> Markup | None:
     power = "Power, at most", "zCDP would allow, at most"
     heads = columns("rrrr", "False alarms (\u03b1)", "Missed (\u03b2), at least", *power)
     rows: list[list[Child]] = []
-    for row in content.summary.powers:
+    for row in content.summary.quoted_powers:
         own, implied, at = 1 - Fraction(row.beta[0]), 1 - Fraction(row.zcdp_beta), exact_text(row.alpha)
         rows.append(
             [
