@@ -91,7 +91,6 @@ def test_901_alphas_cover_both_tails() -> None:
         (["--alphas", "1"], "--alphas must be a whole number of at least 2. Found 1."),
         (["--alphas", "10001"], "--alphas must be at most 10000. Found 10001."),
         (["--alphas", "0.05"], "--alphas must be a whole number"),
-        (["--alpha", "0.1", "--proxy"], "--proxy makes no trade-off tables."),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_computed(
