@@ -17,6 +17,7 @@ from exactdp.errors import AccuracyError, InvalidInputError
 from exactdp.guarantees.calibration import (
     LARGEST_FACTOR,
     Calibration,
+    MeetsAll,
     Target,
     calibrate,
     calibrate_sigma2,
@@ -169,6 +170,18 @@ def test_sigma2_by_brute_force() -> None:
     deltas = [oracle.brute({(s, 1): 1}).delta(Fraction(0)) for s in (found.factor, found.factor - Fraction(1, 100))]
     assert deltas[0] <= Fraction(1, 10) < deltas[1]
     assert float(found.factor) == pytest.approx(1 / (2 * 3.14159265 * 0.01), abs=0.011)
+
+
+@pytest.mark.parametrize("leads", [0, 1], ids=["deep", "shallow"])
+def test_several_targets_need_what_the_hardest_needs(leads: int) -> None:
+    """Of two targets now the one and now the other decides; the answer meets both, and one step less fails one of them."""
+    deep, shallow = target(epsilon=6, delta="1e-9"), target(advantage=("0.9", "0.2")[leads])
+    one = 5 * DiscreteGaussian(2)
+    alone = [calibrate(one, wanted, grid=100).factor for wanted in (deep, shallow)]
+    assert alone[leads] > alone[1 - leads]
+    found = calibrate(one, MeetsAll((deep, shallow)), grid=100)
+    assert found.factor == max(alone)
+    assert all(wanted.holds(found.composition) for wanted in (deep, shallow))
 
 
 def test_tiny_noise_suffices() -> None:
