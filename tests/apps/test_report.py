@@ -78,6 +78,16 @@ def test_the_numbers_are_the_librarys(both: tuple[Study, Summary], read: Reader)
         assert float(exact[f"beta-{power.alpha}"]) == power.beta[0]
 
 
+def test_words_and_budget_of_neighbours_with_one_record_more_or_less() -> None:
+    design = b'relation = "add/remove"\n[levels.Nation]\nage = "1/5"\nsex = "1/5"\n'
+    study, summary = studied(design, "one.toml", ["1e-6"], ["0.05"])
+    page = render(gather(study, summary), charts=False)
+    assert "a record on the path, and none" in page
+    assert "the path with itself" not in page
+    assert Fraction(Reader(page).numbers["rho"][0]) == study.release.rho == Fraction(1, 5)
+    assert "add up to 0.4" in page
+
+
 def test_what_is_read_is_rounded_to_the_safe_side(content: Content, read: Reader) -> None:
     for key, (value, shown) in read.numbers.items():
         digits = shown.replace("\u2212", "-").removesuffix("\u202f%")

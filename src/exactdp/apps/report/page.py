@@ -66,7 +66,7 @@ def _masthead(content: Content) -> Markup:
     release = content.release
     cases = content.neighbours.cases[len(release.pairs) > 1]
     line = [
-        text("Total budget \u03c1\u202f", equals(release.budget)),
+        text("Total budget \u03c1\u202f", equals(release.rho)),
         text(whole(len(release.pairs)), f" {cases}"),
         text(whole(len(content.noise)), " levels" if len(content.noise) > 1 else " level"),
         content.date,

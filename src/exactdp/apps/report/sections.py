@@ -10,6 +10,7 @@ from exactdp.apps.report.markup import Child, Markup, Section, columns, facts, f
 from exactdp.apps.report.numerals import data, equals, exact, fine, is_cut, percent, significant, whole
 from exactdp.apps.report.plain_words import DELTA, bound, equation, saved, share, words
 from exactdp.census.proxy import understated
+from exactdp.census.releases import Release
 from exactdp.census.summary import EpsilonRow
 from exactdp.guarantees.comparison import Grade
 from exactdp.guarantees.neighbours import REPLACE, relation_of
@@ -81,7 +82,8 @@ def _worst_pair(content: Content) -> Markup:
     row, release = content.headline, content.release
     if len(release.pairs) == 1:
         only = words(
-            "This release has one directed path, so there is one pair: the path with itself, {pair}. It has {mechanisms}.",
+            "This release has one directed path, so there is one pair: {of_what}, {pair}. It has {mechanisms}.",
+            of_what="the path with itself" if relation_of(release) == REPLACE else "a record on the path, and none",
             pair=pair_text(release.proxy_pair),
             mechanisms=_mechanisms(content),
         )
@@ -151,7 +153,7 @@ def release_facts(content: Content) -> Section:
         ("Release", release.name),
         ("Source", release.source),
         ("Levels and queries", f"{whole(len(content.noise))} levels, {whole(queries)} budgets"),
-        ("Total budget", _total(release.budget)),
+        ("Total budget", _total(release)),
         ("Directed paths", text(hence)),
         ("Noise", text(_USUAL_NOISE if not release.noise else _OTHER_NOISE)),
         (
@@ -181,9 +183,12 @@ def _share(share: Fraction, key: str) -> Markup:
     return text(bar, tag("span", data(share, percent(share, 2, NEAREST), key), cls="share"))
 
 
-def _total(rho: Fraction) -> Markup:
+def _total(release: Release) -> Markup:
+    """zCDP's rho, and what the budgets of the queries add up to where that is another number."""
+    rho, budget = release.rho, release.budget
     more = tag("span", f", exactly {shown(rho)}", cls="quiet") if is_cut(rho) else None
-    return text("\u03c1\u202f", data(rho, equals(rho), "rho"), more)
+    queries = text("; the \u03c1 of the queries add up to ", exact(budget)) if budget != rho else None
+    return text("\u03c1\u202f", data(rho, equals(rho), "rho"), more, queries)
 
 
 def _paths(content: Content) -> Markup | None:

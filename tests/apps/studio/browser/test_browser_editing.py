@@ -222,6 +222,8 @@ def test_the_whole_design_is_certified_by_default(page: Page, tmp_path: Path) ->
     expect(page.get_by_label("β at")).to_be_disabled()
     page.locator("#certify-dialog button[type=submit]").click()
     expect(page.locator("#certify-answer")).to_have_text("24.45651446", timeout=60_000)
+    told = page.locator("#certify-dialog .statement").inner_text()
+    assert told == "Certified: at ε = 24.45651446 each of its 946 pairs has a δ of at most 1e-10, to 10 digits."
     path = saved(download(page, page.locator("#certify-save").click), tmp_path)
     certificate = DesignCertificate.load(path)
     assert certificate.release == DHC

@@ -2,6 +2,8 @@
 
 import { ask, file } from "../ask/api.js";
 import { byId, make, terms } from "../dom.js";
+import { wholeText } from "../state/numerals.js";
+import { Rational } from "../state/rational.js";
 import { SHORTCUTS } from "../state/shortcuts.js";
 import { save } from "./files.js";
 
@@ -148,10 +150,17 @@ export function calibrateDialog({ design, pair, target, hasA, apply }) {
   byId("calibrate-epsilon").select();
 }
 
+/** An exact number of a certificate as a decimal where it is one: 1e-10 and not 1/10000000000. */
+function asDecimal(text) {
+  const number = Rational.parse(text);
+  return number === null ? text : wholeText(number);
+}
+
 /** What a certificate of the whole design says, as rows of names and texts. */
 function designRows({ claim, witness, digits, pairs, question, design, sha256 }) {
   const every = pairs === 1 ? "its only pair has" : `each of its ${pairs} pairs has`;
-  const statement = `Certified: at ε = ${claim.epsilon} ${every} a δ of at most ${claim.delta}, to ${digits} digits.`;
+  const [epsilon, delta] = [claim.epsilon, claim.delta].map(asDecimal);
+  const statement = `Certified: at ε = ${epsilon} ${every} a δ of at most ${delta}, to ${digits} digits.`;
   const letter = question.quantity === "delta" ? "δ" : "ε";
   const rows = [
     [question.quantity, claim[question.quantity], "certify-answer"],
