@@ -39,8 +39,8 @@ MUTANTS = [
     (
         "unused budget rounded up",
         "census/summary.py",
-        "math.floor((1 - used) * GRID)",
-        "math.ceil((1 - used) * GRID)",
+        "math.floor((1 - used / stated) * GRID)",
+        "math.ceil((1 - used / stated) * GRID)",
     ),
     (
         "the proxy's difference in epsilon a hair too small",

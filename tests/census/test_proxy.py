@@ -55,8 +55,8 @@ def test_nothing_is_relative_to_what_may_be_zero() -> None:
 
 
 def test_the_trade_off_curve_of_the_census_and_its_proxy() -> None:
-    """The paper says at most 1e-4 of f; the largest found is at alpha = 0.09."""
+    """The paper says at most 1e-4 of f; the largest found is at alpha = 0.087."""
     study = DHC.account()
-    (row,) = beta_rows(study, Grids.read(alphas=["0.09"]).alphas)
-    assert 1 - row.overall[1] / row.proxy[0] > 8.148e-5
-    assert row.difference < 8.149e-5
+    (row,) = beta_rows(study, Grids.read(alphas=["0.087"]).alphas)
+    assert 1 - row.overall[1] / row.proxy[0] > 8.159e-5
+    assert row.difference < 8.16e-5

@@ -26,7 +26,7 @@ class ProxyRow:
     proxy: Interval
     overall: Interval
     difference: float
-    """An upper bound of |overall - proxy|, relative to the size of the proxy; infinite where that may be 0."""
+    """An upper bound of |overall - proxy|, relative to the size of the proxy's value; infinite where that may be 0."""
 
 
 def understated(proxy: Interval, overall: Interval) -> float:

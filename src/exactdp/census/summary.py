@@ -32,25 +32,28 @@ class BesideZcdp:
     saved_optimal: Saving
 
     @property
-    def unused_simple(self) -> Fraction:
-        """The share of the stated epsilon that is not used, at least: 1 - exact / stated, by the simple conversion."""
+    def unused_simple(self) -> Fraction | None:
+        """The share of the stated epsilon that is not used, at least: 1 - exact / stated, by the simple conversion.
+
+        None where one of them is not positive, so that there is no share.
+        """
         return _unused(self.epsilon, self.saved_simple.epsilon)
 
     @property
-    def unused_optimal(self) -> Fraction:
+    def unused_optimal(self) -> Fraction | None:
         """The same by the optimal conversion."""
         return _unused(self.epsilon, self.saved_optimal.epsilon)
 
 
-def _unused(exact: Interval, stated: Fraction) -> Fraction:
+def _unused(exact: Interval, stated: Fraction) -> Fraction | None:
     """1 - exact / stated, rounded down to a multiple of 1 / GRID: a share of what is stated that is proved not to be used.
 
     What zCDP states is never less than the exact value, so the share is at least 0.
     """
-    if stated <= 0:
-        return Fraction(0)
-    used = max(Fraction(exact[1]), Fraction(0)) / stated
-    return Fraction(max(math.floor((1 - used) * GRID), 0), GRID)
+    used = Fraction(exact[1])
+    if used <= 0 or stated <= 0:
+        return None
+    return Fraction(max(math.floor((1 - used / stated) * GRID), 0), GRID)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -183,11 +184,10 @@ def _show(study: Study, summary: Summary, digits: int) -> None:
     if len(rows) < len(summary.powers):
         all_alphas = counted(len(summary.powers), "alpha")
         say(f"Shown are {len(rows)} of {all_alphas}; all are in overall.csv, pair by pair in pairs.csv.")
-    if len(study.pairs) > 1:
-        worst = max(understated(row.proxy, row.epsilon) for row in summary.epsilons)
-        say(
-            f"{_proxy(study.release).capitalize()} understates the overall epsilon by at most {at_most(worst, 2)} of it."
-        )
+    worst = max((understated(row.proxy, row.epsilon) for row in summary.epsilons), default=math.inf)
+    if len(study.pairs) > 1 and math.isfinite(worst):
+        own = _proxy(study.release)
+        say(f"The overall epsilon exceeds that of {own} by at most {at_most(worst, 2)} of the latter.")
 
 
 def _proxy(release: Release) -> str:
@@ -209,7 +209,7 @@ def _epsilon_row(row: EpsilonRow, digits: int) -> list[str]:
 def _beside_zcdp(row: BesideZcdp) -> list[str]:
     """Savings and unused budget, each against both conversions, rounded down."""
     shares = (row.saved_simple.saved, row.saved_optimal.saved, row.unused_simple, row.unused_optimal)
-    return [percent(share, DOWN) for share in shares]
+    return ["-" if share is None else percent(share, DOWN) for share in shares]
 
 
 def _show_proxy(source: Design, study: Study, alphas: list[Fraction], digits: int, as_json: bool) -> None:
@@ -220,19 +220,26 @@ def _show_proxy(source: Design, study: Study, alphas: list[Fraction], digits: in
         return
     source.show()
     base = study.release.proxy_pair
-    columns = ["delta", f"epsilon of {base} at most", "overall epsilon at most", "relative difference at most"]
+    columns = ["delta", f"epsilon of {base} at most", "overall epsilon at most", f"relative to {base} at most"]
     cells = [[exact(r.at), *(at_most(b[1], digits) for b in (r.proxy, r.overall)), _off(r)] for r in epsilons]
     show_table("The proxy and the overall guarantee: epsilon", columns, cells)
-    columns = ["alpha", f"beta of {base} at least", "overall beta at least", "relative difference at most"]
+    columns = ["alpha", f"beta of {base} at least", "overall beta at least", f"relative to {base} at most"]
     cells = [[exact(r.at), *(at_least(b[0], digits) for b in (r.proxy, r.overall)), _off(r)] for r in betas]
     show_table("The proxy and the overall guarantee: trade-off curve", columns, cells)
-    more, less = (at_most(max(row.difference for row in rows), 2) for rows in (epsilons, betas))
+    more, less = (_largest(rows) for rows in (epsilons, betas))
     say(
-        f"For this design and these arguments {_proxy(study.release)} understates epsilon by at most {more} of it and "
-        f"overstates beta by at most {less} of it. That says nothing about other designs: with coarse noise a proxy can be "
-        "off by a percent and more. Account for all pairs before a number is published (exactdp account)."
+        f"For this design and these arguments the overall epsilon exceeds that of {_proxy(study.release)} by at most {more} of "
+        f"the latter, and the overall beta falls short of its beta by at most {less} of that. This says nothing about other "
+        "designs: with coarse noise a proxy can be off by a percent and more. Account for all pairs before a number is "
+        "published (exactdp account)."
     )
 
 
 def _off(row: ProxyRow) -> str:
-    return at_most(row.difference, 3)
+    return at_most(row.difference, 3) if math.isfinite(row.difference) else "none: it may be 0"
+
+
+def _largest(rows: list[ProxyRow]) -> str:
+    """The largest difference among those that are relative to something that is not 0."""
+    known = [row.difference for row in rows if math.isfinite(row.difference)]
+    return at_most(max(known), 2) if known else "an unknown share"

@@ -42,9 +42,9 @@ def saved(saving: Saving, key: str) -> Markup:
     return share(saving.saved, key)
 
 
-def share(value: Fraction, key: str) -> Markup:
-    """A share of at least so much."""
-    return data(value, percent(value, 2, DOWN), key, DOWN)
+def share(value: Fraction | None, key: str) -> Markup:
+    """A share of at least so much; a dash where there is none."""
+    return text("\u2013") if value is None else data(value, percent(value, 2, DOWN), key, DOWN)
 
 
 def bound(value: Real, shown: Child, key: str) -> Markup:

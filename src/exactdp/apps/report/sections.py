@@ -312,8 +312,9 @@ def proxy(content: Content) -> Section:
     worst = max(differences)
     lead = words(
         "The full path paired with itself, {pair}, is quick to account for, and some tune with it in place of all "
-        "pairs. For this design and these {delta} it understates the overall {epsilon} by a share of at most {worst}; other "
-        "designs differ, and with coarse noise by a percent and more. What is published should come from all pairs, as above.",
+        "pairs. For this design and these {delta} the overall {epsilon} exceeds that of the pair by at most {worst} of the "
+        "latter; other designs differ, and with coarse noise by a percent and more. What is published should come from all "
+        "pairs, as above.",
         pair=pair,
         worst=tag("b", data(worst, significant(worst, 2, UP), "proxy-worst", UP)),
     )
@@ -321,5 +322,5 @@ def proxy(content: Content) -> Section:
         lead = words(
             "This release has one directed path, so the proxy is the release itself; what is left is the width of the bounds."
         )
-    caption = "The proxy and the whole; the last column is relative"
+    caption = "The proxy and the whole; the last column is relative to the proxy"
     return Section("proxy", "One pair as a proxy", text(paragraph(lead), table(caption, heads, rows, "slim")))
