@@ -103,6 +103,7 @@ def test_rounding_decides_on_which_side_published_points_lie() -> None:
     assert f"{sides['below']}" == facts["pairs below the curve at zeta = 0"]
 
 
+@pytest.mark.soak
 def test_negative_betas_are_those_past_the_truncation() -> None:
     past = {pair: _past_truncation(*pair) for pair in RELEASE.pairs}
     assert past[13, 13] == 61

@@ -216,8 +216,9 @@ def test_the_full_path_is_the_base() -> None:
     assert plots.chosen_base(made_up(1), None) == 1
 
 
-def test_single_paths_have_panels_of_their_own() -> None:
+def test_single_paths_have_panels_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a record is added or removed a panel is about one path, and says so."""
+    monkeypatch.setattr(plots, "_PROXY_ALPHAS", (Fraction(1, 20), Fraction(1, 2)))
     design = replace(made_up(3), relation="add/remove")
     panels = plots.figure_profile_panels(design).axes
     assert [axes.get_title() for axes in panels] == ["(1, 0)", "(3, 0)", "(2, 0)"]

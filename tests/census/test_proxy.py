@@ -1,4 +1,4 @@
-"""The proxy: how far one pair is from all of them, against enclosures of 30 digits, and how far it can be."""
+"""The proxy: how far one pair is from all of them, against enclosures of 16 digits, and how far it can be."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ OFF_BY_A_PERCENT = census.Release(
 
 @pytest.mark.parametrize("release", [SMALL, COARSE, OFF_BY_A_PERCENT], ids=lambda r: str(r.title or r.name))
 def test_the_difference_in_epsilon_is_bounded_and_tight(release: census.Release) -> None:
-    study = release.account(deltas=["1e-3", "1e-6", "1e-12"])
+    study = release.account(deltas=["1e-3", "1e-9"])
     for row in epsilon_rows(study):
-        ends = [release.pair(*pair).epsilon_bounds(row.at, digits=30) for pair in release.pairs]
-        proxy = Fraction(release.proxy.epsilon_bounds(row.at, digits=30).upper)
+        ends = [release.pair(*pair).epsilon_bounds(row.at, digits=16) for pair in release.pairs]
+        proxy = Fraction(release.proxy.epsilon_bounds(row.at, digits=16).upper)
         true = max(Fraction(end.lower) for end in ends) / proxy - 1
         assert true <= Fraction(row.difference)
         assert row.difference <= true + Fraction(1, 10**8)
@@ -36,7 +36,7 @@ def test_the_difference_in_epsilon_is_bounded_and_tight(release: census.Release)
 def test_the_difference_on_the_trade_off_curve_is_bounded(release: census.Release) -> None:
     study = release.account()
     for row in beta_rows(study, [Fraction(1, 100), Fraction(1, 5)]):
-        own = release.proxy.beta_bounds(row.at, digits=30)
+        own = release.proxy.beta_bounds(row.at, digits=16)
         overall = study.beta_bounds(row.at)
         assert Fraction(row.difference) >= 1 - Fraction(overall.lower) / Fraction(own.upper) - Fraction(1, 10**12)
         assert row.difference <= 1 - overall.upper / float(own.lower) + 1e-8
