@@ -227,8 +227,10 @@ def _show_proxy(source: Design, study: Study, alphas: list[Fraction], digits: in
     cells = [[exact(r.at), *(at_least(b[0], digits) for b in (r.proxy, r.overall)), _off(r)] for r in betas]
     show_table("The proxy and the overall guarantee: trade-off curve", columns, cells)
     more, less = (_largest(rows) for rows in (epsilons, betas))
+    known = all(math.isfinite(row.difference) for row in (*epsilons, *betas))
+    where = "these arguments" if known else "those of these arguments at which a share is known"
     say(
-        f"For this design and these arguments the overall epsilon exceeds that of {_proxy(study.release)} by at most {more} of "
+        f"For this design and {where} the overall epsilon exceeds that of {_proxy(study.release)} by at most {more} of "
         f"the latter, and the overall beta falls short of its beta by at most {less} of that. This says nothing about other "
         "designs: with coarse noise a proxy can be off by a percent and more. Account for all pairs before a number is "
         "published (exactdp account)."

@@ -295,8 +295,8 @@ def savings(content: Content, charts: bool) -> Section:
 
 def proxy(content: Content) -> Section:
     """The full path with itself instead of all pairs, and how far it is off."""
-    number = content.release.full_path
-    pair = pair_text((number, number))
+    pair = pair_text(content.release.proxy_pair)
+    own = "paired with itself" if relation_of(content.release) == REPLACE else "alone"
     compared = words("{epsilon} of {pair}", pair=pair), words("Overall {epsilon}")
     heads = columns("rrrr", DELTA, *compared, "Understated by at most")
     differences = [understated(row.proxy, row.epsilon) for row in content.summary.epsilons]
@@ -311,10 +311,11 @@ def proxy(content: Content) -> Section:
     ]
     worst = max(differences)
     lead = words(
-        "The full path paired with itself, {pair}, is quick to account for, and some tune with it in place of all "
+        "The full path {own}, {pair}, is quick to account for, and some tune with it in place of all "
         "pairs. For this design and these {delta} the overall {epsilon} exceeds that of the pair by at most {worst} of the "
         "latter; other designs differ, and with coarse noise by a percent and more. What is published should come from all "
         "pairs, as above.",
+        own=own,
         pair=pair,
         worst=tag("b", data(worst, significant(worst, 2, UP), "proxy-worst", UP)),
     )
