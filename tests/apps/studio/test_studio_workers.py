@@ -127,15 +127,18 @@ def test_work_ends_when_the_client_leaves(studio: Studio) -> None:
 
 
 def test_an_overall_accounting_ends_when_the_client_leaves(studio: Studio) -> None:
+    design = named("stuck after the first part")
     with asking(
-        studio, "/overall", {"design": census_design(studio), "deltas": [f"1e-{n}" for n in range(5, 25)]}
+        studio, "/overall", {"design": design, "deltas": [studio_troubles.FIRST_DELTA, "1e-6", "1e-7"]}
     ) as client:
         told = b""
         while b'"event":"part"' not in told:
             told += client.recv(65536)
+        assert until(lambda: len(studio.scheduler.long.busy_pids) == 2)
         working = studio.scheduler.long.busy_pids
+        assert all(map(alive, working))
+    assert until(lambda: not any(map(alive, working)))  # ended in the middle; a worker that has answered stays
     assert until(lambda: studio.scheduler.long.free == 2 and studio.scheduler.long.waiting == 0)
-    assert not any(map(alive, working))  # ended in the middle; a worker that has answered stays
     assert b'"event":"done"' not in told
     assert events(studio, {"design": named("afterwards"), "tradeoff": None})[-1]["event"] == "done"
 
@@ -147,10 +150,6 @@ def asking(studio: Studio, path: str, body: Any) -> socket.socket:
     client = socket.create_connection(("127.0.0.1", studio.port), timeout=60)
     client.sendall(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
     return client
-
-
-def census_design(studio: Studio) -> Any:
-    return studio.client.get("/releases/dhc-persons-us").json()["design"]
 
 
 def test_leaving_while_waiting(hasty: Studio) -> None:
