@@ -1,17 +1,24 @@
 # Two commands matter: `make census` and `make test`. For the numbers behind README and docs: `make bench`.
-# Everything is installed into .venv from pyproject.toml; nothing is needed beforehand but Python 3.11 or newer.
+# Everything is installed into .venv from pyproject.toml, for each command what it needs; nothing is needed beforehand but Python 3.11 or newer.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup lint types test examples census mutants faults minimums soak bench stress theory figures schemas screenshots studio-bench bench-certified results speedups paper docs clean
+.PHONY: setup lint types test examples census mutants faults minimums soak bench stress theory figures schemas screenshots studio-bench bench-census bench-certified bench-designs bench-growth results speedups paper docs clean
 
 setup: $(VENV)/.installed
 
-$(VENV)/.installed: pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "exactdp needs Python 3.11 or newer. Found %d.%d; call make PYTHON=python3.11." % sys.version_info[:2])'
+# what `make census` needs; the tools for everything else are installed on top of it when they are first needed
+$(VENV)/.installed-run: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "exactdp needs Python 3.11 or newer. Found %d.%d; call make PYTHON=python3.11." % sys.version_info[:2])'
+	@echo "Installing exactdp into $(VENV), once ..."
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[plots]'
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.installed-run
+	@echo "Installing the tools for tests and documentation into $(VENV), once ..."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	touch $@
 
@@ -34,7 +41,7 @@ minimums:
 mutants: setup
 	$(BIN)/python tests/mutants.py
 
-census: setup
+census: $(VENV)/.installed-run
 	$(BIN)/exactdp census
 
 faults: setup
@@ -83,8 +90,20 @@ studio-bench: setup
 theory: setup
 	$(BIN)/python benchmarks/edgeworth.py
 
+# what `exactdp census` costs beside its account, and what a second core gains: docs/benchmarks.md
+bench-census: setup
+	$(BIN)/python benchmarks/census_command.py
+
 stress: setup
 	$(BIN)/python benchmarks/stress.py
+
+# edited designs beside the published one, and what all pairs cost as a design grows
+bench-designs: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,bench]'
+	$(BIN)/python benchmarks/any_design.py
+
+bench-growth: setup
+	$(BIN)/python benchmarks/growth.py
 
 bench-certified: setup
 	$(BIN)/python benchmarks/certified_pairs.py

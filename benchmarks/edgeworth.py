@@ -1,7 +1,7 @@
 """The numbers of docs/theory/edgeworth.md.
 
 make theory                                   all tables, and docs/images/edgeworth.png and distribution.png
-python benchmarks/edgeworth.py moments        one of: moments errors claims slopes gap pairs screening figures
+python benchmarks/edgeworth.py moments        one of: moments errors claims slopes gap pairs figures
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import exactdp
 from exactdp import Composition, DiscreteGaussian
 from exactdp.apps.figures.theory import TWO_MECHANISMS, figure_convolution, figure_edgeworth, fitted_slope
 from exactdp.balls import precision
-from exactdp.census.pair_results import make_overall
 from exactdp.theory.edgeworth_bound import EdgeworthBound
 from exactdp.theory.gaussian_gap.gap import GaussianGap
 from exactdp.theory.local_error import local_errors
@@ -159,19 +158,6 @@ def pairs() -> None:
     tally.show()
 
 
-def screening() -> None:
-    """The overall epsilon of the DHC persons file with one level's noise changed a little, so that pairs share no lattice."""
-    release = exactdp.census.release("dhc-persons-us")
-    for level in ("State", "County"):
-        design = release.scaled(Fraction(100, 99), level)
-        start = time.perf_counter()
-        low, high = make_overall(design).epsilon(Fraction(1, 10**10))
-        took = time.perf_counter() - start
-        print(
-            f"{level} x 100/99: epsilon(1e-10) from {low:.9f} to {high:.9f}, {len(release.pairs)} pairs, {took:.1f} s"
-        )
-
-
 def figures() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     figure_edgeworth().savefig(IMAGES / "edgeworth.png", dpi=120, metadata={"Software": None})
@@ -184,9 +170,7 @@ def figures() -> None:
     print(f"{IMAGES.name}: edgeworth.png, distribution.png")
 
 
-TABLES: dict[str, Callable[[], None]] = {
-    f.__name__: f for f in (moments, errors, claims, slopes, gap, pairs, screening, figures)
-}
+TABLES: dict[str, Callable[[], None]] = {f.__name__: f for f in (moments, errors, claims, slopes, gap, pairs, figures)}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or TABLES:

@@ -140,7 +140,7 @@ def answer(number: int, sieve: bool) -> Result:
         seconds = time.perf_counter() - start
         account = composition.explain(epsilon)
     else:
-        anyhow = BothDirections(total_of(mechanisms), Effort())
+        anyhow = BothDirections(mechanisms, Effort())
         anyhow.point([epsilon])
         seconds = time.perf_counter() - start
         account = anyhow.explain(epsilon)

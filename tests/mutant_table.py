@@ -5,17 +5,19 @@ A mutant is a name, a file of the package, a text that stands in it once, and th
 
 from __future__ import annotations
 
+import mutant_table_balls as balls
 import mutant_table_census as census
+import mutant_table_costs as costs
+import mutant_table_families as families
 import mutant_table_release as release
 
 TESTS = {
     "guarantees/comparison.py": ["tests/guarantees/test_comparison.py", "tests/test_prints.py"],
     "accounting/explanation.py": ["tests/test_prints.py"],
     "census/tables.py": ["tests/census/test_tables.py"],
-    "engine/family/nodes.py": ["tests/engine/test_family.py"],
-    "engine/family/contours.py": ["tests/engine/test_family.py"],
-    "accounting/pairs.py": ["tests/engine/test_family.py"],
     "accounting/enclosures.py": ["tests/accounting/test_enclosures.py", "-m", "not soak"],
+    "accounting/epsilon_search.py": ["tests/accounting/test_searches.py"],
+    "engine/payoff.py": ["tests/accounting/test_searches.py", "tests/engine/test_bounds.py"],
     "arithmetic_state.py": ["tests/ground/test_arithmetic_state.py"],
     "numerals.py": ["tests/ground/test_numerals.py"],
     "doubles.py": ["tests/ground/test_doubles.py"],
@@ -37,7 +39,10 @@ TESTS = {
     "guarantees/near_gaussian.py": ["tests/guarantees/test_tightest_mu.py"],
     "guarantees/zcdp.py": ["tests/guarantees/test_zcdp_orders_below_1.py"],
     "engine/sieve/reduction.py": ["tests/engine/test_reduction.py"],
+    **balls.TESTS,
     **census.TESTS,
+    **costs.TESTS,
+    **families.TESTS,
     **release.TESTS,
     "theory/gaussian_gap/gap.py": ["tests/theory/test_gaussian_gap.py"],
     "theory/gaussian_gap/central_zone.py": ["tests/theory/test_gaussian_gap.py"],
@@ -80,14 +85,14 @@ MUTANTS = [
     (
         "the shortest decimal of a bound, on whichever side",
         "numerals.py",
-        "if whole == Fraction(float(value)) and (short >= whole if rounding == UP else short <= whole):",
+        "if Decimal(text) >= whole if rounding == UP else Decimal(text) <= whole:",
         "if True:",
     ),
     (
         "one target of several",
         "guarantees/calibration.py",
-        "return all(wanted.holds(curve) for wanted in self.targets)",
-        "return any(wanted.holds(curve) for wanted in self.targets)",
+        "        found = max(found, side)\n",
+        "        found = min(found, side)\n",
     ),
     (
         "flushing to zero not undone",
@@ -138,8 +143,8 @@ MUTANTS = [
     (
         "a tiny delta met by doubles",
         "guarantees/calibration.py",
-        "log_delta_bounds(self.epsilon)[1] <= self._log_delta - self._log_error",
-        "log_delta_bounds(self.epsilon)[1] <= self._log_delta + 1",
+        "-1 if high <= self._log_delta - self._log_error",
+        "-1 if high <= self._log_delta + 1",
     ),
     ("range of the exponential mechanism too short", "interop/dp_accounting.py", "epsilon**2 / 8", "epsilon**2 / 10"),
     (
@@ -200,11 +205,11 @@ MUTANTS = [
     (
         "aliasing weakened",
         "engine/lattice/plan.py",
-        "exponents + slack - math.log(",
-        "exponents + slack - 0.0101 - math.log(",
+        "self.constant + slack - self.log_geometric",
+        "self.constant + slack - 0.0101 - self.log_geometric",
     ),
-    ("aliasing below dropped", "engine/lattice/plan.py", "np.logaddexp(sides[0], sides[1])", "sides[1]"),
-    ("aliasing above dropped", "engine/lattice/plan.py", "np.logaddexp(sides[0], sides[1])", "sides[0]"),
+    ("aliasing below dropped", "engine/lattice/plan.py", "np.logaddexp(below, above)", "above"),
+    ("aliasing above dropped", "engine/lattice/plan.py", "np.logaddexp(below, above)", "below"),
     ("aliasing not subtracted, float64", "engine/lattice/float64.py", "self.value - self.aliased - ", "self.value - "),
     (
         "aliasing not subtracted, balls",
@@ -247,8 +252,8 @@ MUTANTS = [
     (
         "parabola without slack",
         "mechanisms/theta.py",
-        "options.append(((s / 2 - math.log(2) / math.pi**2) * (1 - FORMULA_SLACK), own))",
-        "options.append(((s / 2 - math.log(2) / math.pi**2) * (1 - FORMULA_SLACK), 0.0))",
+        "options.append((wide_parabola(s), own))",
+        "options.append((wide_parabola(s), 0.0))",
     ),
     (
         "second parabola too steep",
@@ -256,6 +261,8 @@ MUTANTS = [
         "/ math.pi**2 * (1 - FORMULA_SLACK), 0.0))",
         "/ math.pi**2 * 2.6, 0.0))",
     ),
+    ("noise as if it were continuous", "mechanisms/theta.py", "quadratic - near", "quadratic"),
+    ("the nearest peaks counted 1% less", "mechanisms/theta.py", "quadratic - near", "quadratic - 0.69 * near"),
     ("theta truncation weakened", "mechanisms/theta.py", "LATER_TERMS * count", "0.9899 * count"),
     ("theta truncation left out", "engine/lattice/moments.py", "error += float(np.sum(left_out[skip]))", "pass"),
     (
@@ -286,49 +293,6 @@ MUTANTS = [
         "engine/sieve/windows.py",
         "penalty * (1 - SUM_SLACK) <= bands.at(k)",
         "penalty * 1.3 <= bands.at(k)",
-    ),
-    (
-        "members sieved at less than half the budget",
-        "engine/family/nodes.py",
-        "tuple(2 * s for s in",
-        "tuple(2.3 * s for s in",
-    ),
-    (
-        "partners tested too strictly",
-        "engine/family/nodes.py",
-        "penalty * (1 - SUM_SLACK) <= room[here]",
-        "penalty * 1.3 <= room[here]",
-    ),
-    (
-        "translates on one side only",
-        "engine/family/nodes.py",
-        "shifts + own, shifts - own",
-        "shifts + own, shifts + own",
-    ),
-    ("dropped nodes of pairs weakened", "engine/family/nodes.py", "corners) + math.log(2)", "corners) - 12"),
-    (
-        "a member with itself counted once",
-        "engine/family/contours.py",
-        "second[places], 2.0, 1.0)",
-        "second[places], 1.0, 1.0)",
-    ),
-    (
-        "Theta of another pair",
-        "engine/family/contours.py",
-        "low = low + (theta[pairs] -",
-        "low = low + 0 * (theta[pairs] -",
-    ),
-    (
-        "errors of pairs left out",
-        "engine/family/contours.py",
-        "error_a, error_b, count)",
-        "0 * error_a, 0 * error_b, 0 * count - 1e9)",
-    ),
-    (
-        "epsilon proved at one end only",
-        "accounting/pairs.py",
-        "too_large & small_enough",
-        "too_large | small_enough",
     ),
     (
         "smoothing not charged",
@@ -407,6 +371,9 @@ MUTANTS = [
     ),
     ("digits promised too early", "accounting/enclosures.py", "bits > (digits + 1) *", "bits > (digits - 2) *"),
     ("beta from too few chords", "accounting/tradeoff_dual.py", "return max(ends)", "return min(ends)"),
+    ("epsilon trusted, not proved", "accounting/epsilon_search.py", "if too_large[0] and small_enough[1]:", "if True:"),
+    ("size at the tilt 1% less", "engine/payoff.py", "base = 1 / -math", "base = 0.99 / -math"),
+    ("the second part of a threshold 1% less", "engine/payoff.py", "* math.expm1(-rest)", "* 0.99 * math.expm1(-rest)"),
     (
         "reduction: radius too small",
         "engine/sieve/reduction.py",
@@ -483,7 +450,10 @@ MUTANTS = [
         "ends[0].max(ends[1])",
         "ends[0].min(ends[1])",
     ),
+    *balls.MUTANTS,
     *census.MUTANTS,
+    *costs.MUTANTS,
+    *families.MUTANTS,
     *release.MUTANTS,
     (
         "an upper bound printed to the nearest",

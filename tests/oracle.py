@@ -1,7 +1,8 @@
 """Brute force: the distribution of the loss by convolution of integer polynomials in fixed point.
 
 Independent of the package: it shares no code with it. Probabilities are integers in units of 2^-BITS; the pmf is mpmath's, the
-convolution is exact integer multiplication (flint's fmpz_poly), and what the rounding of the inputs can do is bounded by ERROR.
+convolution is exact integer multiplication (flint's fmpz_poly) rounded down to units after each product, and what the rounding of
+inputs and products can do is bounded by ERROR: masses sum to at most 1, so units off add up, one or two for each product.
 """
 
 from __future__ import annotations
@@ -98,24 +99,26 @@ def _gcd(values: list[Fraction]) -> Fraction:
     return Fraction(math.gcd(*(v.numerator for v in values)), math.lcm(*(v.denominator for v in values)))
 
 
+def _in_units(product: fmpz_poly, factors: int) -> list[fmpz]:
+    """The coefficients in units of 2^-BITS, where there are so many such units too many in them."""
+    return [c >> BITS * factors for c in product.coeffs()]
+
+
 def brute(mechanisms: Mapping[Key, int]) -> Brute:
     """Convolve (sigma2, sensitivity) -> count."""
     weights = {key: Fraction(key[1]) / key[0] for key in mechanisms}
     step = _gcd(list(weights.values()))
     spread = sum((n * key[1] * weights[key] for key, n in mechanisms.items()), Fraction(0))
-    product, offset = fmpz_poly([1]), 0
-    scale = 0
+    product, offset = fmpz_poly([UNIT]), 0
     for key, n in mechanisms.items():
         stride = int(weights[key] / step)
         reach, side = _pmf(key[0])
-        power = (fmpz_poly(list(side)) ** n).coeffs()
+        power = _in_units(fmpz_poly(list(side)) ** n, n - 1)
         spaced = [fmpz(0)] * (stride * (len(power) - 1) + 1)
         spaced[::stride] = power
-        product *= fmpz_poly(spaced)
+        product = fmpz_poly(_in_units(product * fmpz_poly(spaced), 1))
         offset += n * stride * reach
-        scale += n
-    shift = BITS * (scale - 1)
-    masses = tuple(int(c >> shift) for c in product.coeffs())
+    masses = tuple(map(int, product.coeffs()))
     tails, running = [], 0
     for mass in reversed(masses):
         running += mass

@@ -87,7 +87,7 @@ def test_what_the_logger_tells(caplog: pytest.LogCaptureFixture, tmp_path: Path)
     for _ in range(2):
         run_study(release, grids, Serial(), Journal.open(tmp_path, release, grids))
     found = [text for text in caplog.messages if "journal" in text]
-    assert [text.split(" in the")[0] for text in found] == ["0 of 3 pairs are", "3 of 3 pairs are"]
+    assert [text.split(" in the")[0] for text in found] == ["0 of 3 bounds are", "3 of 3 bounds are"]
 
 
 def test_what_holds_counts_does_not_log() -> None:

@@ -4,6 +4,9 @@ from exactdp import conversions as conversions
 from exactdp import guarantees as guarantees
 from exactdp import reference as reference
 from exactdp import theory as theory
+from exactdp.accounting.budget_cost import BudgetChange as BudgetChange
+from exactdp.accounting.budget_cost import BudgetCosts as BudgetCosts
+from exactdp.accounting.budget_cost import budget_change as budget_change
 from exactdp.accounting.certificates.certificate import Certificate as Certificate
 from exactdp.accounting.certificates.verify import Verification as Verification
 from exactdp.accounting.composition import Composition as Composition

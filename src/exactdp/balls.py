@@ -48,7 +48,6 @@ def precision(bits: int) -> Iterator[None]:
 
 def ball(value: Fraction | int) -> arb:
     """The narrowest ball around an exact rational at the current precision."""
-    value = Fraction(value)
     return arb(fmpq(value.numerator, value.denominator))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,6 +20,7 @@ from exactdp.numerals import DIGITS, at_least, at_most
 
 _MOST_LINES = 20  # of bounds that are printed
 _FAR = 1e-290  # a mantissa above this has all its digits
+_SMALLEST_NORMAL = sys.float_info.min
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,8 @@ class Bracket:
 
     def one_minus(self) -> Bracket:
         """1 - x for x known to lie in [0, 1]."""
-        lower = np.clip((1 - self.upper_floats()) * (1 - EXP_SLACK), 0.0, 1.0)
-        upper = np.clip((1 - self.lower_floats()) * (1 + EXP_SLACK), np.finfo(float).tiny, 1.0)
+        lower = np.minimum(np.maximum((1 - self.upper_floats()) * (1 - EXP_SLACK), 0.0), 1.0)
+        upper = np.minimum(np.maximum((1 - self.lower_floats()) * (1 + EXP_SLACK), _SMALLEST_NORMAL), 1.0)
         return Bracket(np.zeros_like(lower), lower, upper)
 
     def width(self) -> Floats:
@@ -211,8 +213,16 @@ def mirrored_brackets(point: Point, epsilons: list[Fraction]) -> Point:
     """The point at |epsilon| turned into the point at epsilon where epsilon is negative."""
     if all(e.numerator >= 0 for e in epsilons):
         return point
-    e = np.array([min(float(x), 0.0) for x in epsilons])
-    below = np.maximum(point.rest.upper_floats() - np.exp(point.log_density), UNDERFLOW)
-    turned = Point(*mirrored(point, e), e + np.log(below))
+    turned = _turned(point, np.array([min(float(x), 0.0) for x in epsilons]))
     negative = np.array([x < 0 for x in epsilons])
     return Point.of_rows(np.where(negative, np.array(turned.rows()), np.array(point.rows())))
+
+
+def mirrored_point(point: Point, epsilon: Fraction) -> Point:
+    """Many answers at |epsilon| turned into those at epsilon, which is negative."""
+    return _turned(point, np.full(len(point.log_density), float(epsilon)))
+
+
+def _turned(point: Point, e: Floats) -> Point:
+    below = np.maximum(point.rest.upper_floats() - np.exp(point.log_density), UNDERFLOW)
+    return Point(*mirrored(point, e), e + np.log(below))

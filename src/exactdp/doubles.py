@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +63,33 @@ TINY = 1e-322
 """20 times the smallest double: what a few operations can take away, in absolute terms, where doubles have few digits left."""
 
 
+_ROOT_STEPS = 400
+
+
+def product(a: Floats, b: Floats) -> Floats:
+    """The matrix product in pieces that BLAS does in one thread: its threads wait for each other in busy loops."""
+    size = max(_ONE_THREAD // max(a.shape[0] * a.shape[1], 1), 8)
+    if b.shape[1] <= size:
+        return a @ b
+    result = np.empty((a.shape[0], b.shape[1]))
+    for start in range(0, b.shape[1], size):
+        np.matmul(a, b[:, start : start + size], out=result[:, start : start + size])
+    return result
+
+
+def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """a + b as a double and the exact error of that (Knuth)."""
+    total = a + b
+    back = total - a
+    return total, (a - (total - back)) + (b - back)
+
+
+def two_doubles(x: Fraction) -> tuple[float, float]:
+    """An exact number as a double and, nearly, what is missing."""
+    high = float(x)
+    return high, float(x - Fraction(high))
+
+
 def exp_below(log: float, slack: float = EXP_SLACK) -> float:
     """A double at most e^log, and at most (1 - slack) e^log where that is far above TINY; at least 0. For lower bounds.
 
@@ -77,3 +106,32 @@ def exp_above(log: float, slack: float = EXP_SLACK) -> float:
 
 
 _LARGEST_LOG = 709.7  # e^709.7 (1 + slack) is a double
+
+
+def root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function changes its sign between two doubles, to their last digits: regula falsi, halved where it stalls.
+
+    >>> root(lambda x: x * x - 2, 0.0, 2.0)
+    1.414213562373095
+    """
+    at_low, at_high = function(low), function(high)
+    if at_low == 0 or at_high == 0:
+        return low if at_low == 0 else high
+    if (at_low > 0) == (at_high > 0):
+        raise ValueError(f"A root must lie between values of different signs. Found {at_low} and {at_high}.")
+    for step in range(_ROOT_STEPS):
+        middle = (low + high) / 2 if step % 3 == 2 else high - at_high * (high - low) / (at_high - at_low)
+        middle = middle if low < middle < high else (low + high) / 2
+        if not low < middle < high:
+            break
+        value = function(middle)
+        if value == 0:
+            return middle
+        if (value > 0) == (at_high > 0):
+            high, at_high, at_low = middle, value, at_low / 2
+        else:
+            low, at_low, at_high = middle, value, at_high / 2
+    return (low + high) / 2
+
+
+_ONE_THREAD = 200_000  # multiplications below which OpenBLAS uses one thread

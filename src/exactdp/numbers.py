@@ -136,6 +136,8 @@ def exact_double(value: object, name: str) -> Fraction:
 
 def whole(value: object, name: str, least: int, most: int | None = None) -> int:
     """The integer that `value` stands for, refused below `least` and above `most`."""
+    if type(value) is int and least <= value and (most is None or value <= most):
+        return value
     result = rational(value, name)
     if result.denominator != 1 or result < least:
         raise InvalidInputError(f"{name} must be a whole number of at least {least}. Found {shown(value)}.")
@@ -150,11 +152,12 @@ def log_rational(value: Fraction) -> float:
     Guarantee: the error is at most 16 units of rounding times (1 + |result|), given the accuracy of libm; near 1 it is relative
     to the result itself.
     """
-    if Fraction(1, 2) < value < 2:
-        return math.log1p(float(value - 1))
-    shift = value.numerator.bit_length() - value.denominator.bit_length()
-    scaled = value / Fraction(2) ** shift  # between 1/2 and 2, and exact
-    return math.log(float(scaled)) + shift * math.log(2)
+    top, bottom = value.numerator, value.denominator
+    if bottom < 2 * top and top < 2 * bottom:
+        return math.log1p((top - bottom) / bottom)
+    shift = top.bit_length() - bottom.bit_length()
+    scaled = top / (bottom << shift) if shift > 0 else (top << -shift) / bottom  # between 1/2 and 2, rounded once
+    return math.log(scaled) + shift * math.log(2)
 
 
 ROOT_DIGITS = 15

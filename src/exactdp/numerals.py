@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -68,6 +69,7 @@ def exact(value: Fraction | int) -> str:
     return text if len(text) <= (_LONGEST_FRACTION if "/" in text else _LONGEST_DECIMAL) else about(Fraction(value))
 
 
+@lru_cache(maxsize=256)
 def whole_text(value: Fraction) -> str:
     """An exact number with all its digits, as a decimal where it is a short one and as a fraction otherwise.
 
@@ -116,9 +118,10 @@ def for_file(value: Real, rounding: str) -> str:
         return str(value)
     if not _is_finite(value):
         return _endless(value)
-    short, whole = Fraction(repr(float(value))), as_fraction(value)
-    if whole == Fraction(float(value)) and (short >= whole if rounding == UP else short <= whole):
-        return repr(float(value))
+    if isinstance(value, float):  # decimals of doubles are exact, and are compared exactly
+        text, whole = repr(float(value)), Decimal(value)
+        if Decimal(text) >= whole if rounding == UP else Decimal(text) <= whole:
+            return text
     return str(rounded(value, _ALL_DIGITS, rounding)).replace("E", "e")
 
 
@@ -134,7 +137,7 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 def rounded(value: Real, digits: int, rounding: str) -> Decimal:
     """The number with so many significant digits, rounded in the given direction from its exact value."""
     context = Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
-    if isinstance(value, (int, Decimal)) or not _is_finite(value):
+    if isinstance(value, (int, float, Decimal)) or not _is_finite(value):
         return context.plus(Decimal(value if isinstance(value, (int, Decimal)) else float(value)))
     whole = as_fraction(value)
     return context.divide(Decimal(whole.numerator), Decimal(whole.denominator))

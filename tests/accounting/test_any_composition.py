@@ -24,7 +24,6 @@ from any_cases import (
     epsilons_of,
     holds,
     inside,
-    total_of,
 )
 from any_oracle import Listed, listed, number
 from exactdp import (
@@ -66,7 +65,7 @@ def test_the_rest_holds_the_exact_value_and_is_narrow(case: str | int) -> None:
     epsilons = [e for e in epsilons_of(counts, truth) if truth.rest(e) > 1e-60]
     if not epsilons:
         return
-    rest = BothDirections(total_of(counts), Effort()).point(epsilons).rest
+    rest = BothDirections(counts, Effort()).point(epsilons).rest
     for i, e in enumerate(epsilons):
         assert holds(rest, truth.rest(e), truth.error(e), i), e
         assert rest.upper[i] - rest.lower[i] <= NARROW * rest.upper[i], e

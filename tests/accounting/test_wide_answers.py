@@ -16,7 +16,7 @@ from exactdp.accounting import planner
 from exactdp.accounting.composition import Composition
 from exactdp.accounting.directions import BothDirections
 from exactdp.brackets import Bracket
-from exactdp.census.overall import Overall
+from exactdp.census.overall import Overall, SeparateOverall
 from exactdp.engine.lattice.accuracy import ACCURACY
 from exactdp.engine.lattice.contours import Contours
 from exactdp.errors import AccuracyWarning
@@ -144,7 +144,8 @@ def test_overall_answers_warn_as_well(what: str, at: object, monkeypatch: pytest
     with warnings.catch_warnings():
         warnings.simplefilter("error", AccuracyWarning)
         getattr(study, f"{what}_bounds")(at)
-    monkeypatch.setattr(Overall, what, lambda self, asked: (0.1, 0.2))
+    for engine in (Overall, SeparateOverall):
+        monkeypatch.setattr(engine, f"{what}s", lambda self, asked: [(0.1, 0.2)] * len(asked))
     with pytest.warns(AccuracyWarning, match=f"bounds of {what} are proved but"):
         getattr(study, f"{what}_bounds")([at, at])
 

@@ -45,8 +45,8 @@ def test_no_number_is_cut_at_any_width(name: str, budget: str, tmp_path: Path) -
     wide = run(*arguments)
     assert wide.exit_code == 0, wide.output
     expected = sorted(set(NUMBER.findall(wide.stdout)))
-    for columns in WIDTHS if name in ("account", "risk", "sweep") else WIDTHS[:1]:
-        code, lines = on_terminal(columns, *arguments)
+    widths = WIDTHS if name in ("account", "risk", "sweep") else WIDTHS[:1]
+    for columns, (code, lines) in zip(widths, on_terminal(widths, *arguments), strict=True):
         assert code == 0
         assert not [line for line in lines if len(line) > columns]
         assert "\u2026" not in "".join(lines)
@@ -54,7 +54,7 @@ def test_no_number_is_cut_at_any_width(name: str, budget: str, tmp_path: Path) -
 
 
 def test_the_whole_census_on_a_terminal_of_80_columns(budget: str, tmp_path: Path) -> None:
-    code, lines = on_terminal(80, "census", budget, "--no-figures", "--delta", "1e-15", "-o", str(tmp_path))
+    ((code, lines),) = on_terminal([80], "census", budget, "--no-figures", "--delta", "1e-15", "-o", str(tmp_path))
     assert code == 0
     kept = [line for line in lines if str(tmp_path) not in line]  # a path is a word, which stays whole
     assert not [line for line in kept if len(line) > 80]

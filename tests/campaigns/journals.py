@@ -12,7 +12,8 @@ from pathlib import Path
 from campaigns.tally import Tally
 from exactdp.census.grids import Grids
 from exactdp.census.journal import Journal
-from exactdp.census.pair_results import PairResult, run
+from exactdp.census.pair_results import PairResult, account_pairs
+from exactdp.census.study import run_study
 from exactdp.census.workers import Serial
 from small_release import SMALL
 
@@ -22,7 +23,7 @@ _OTHERS = [(SMALL.scaled(2), _GRIDS), (SMALL, Grids.read(["1/2", "4"], ["1e-6"],
 
 @cache
 def _genuine() -> dict[tuple[int, int], PairResult]:
-    return {r.pair: r for part in run(SMALL, _GRIDS, Serial(), SMALL.pairs) for r in part}
+    return {r.pair: r for r in run_study(SMALL, _GRIDS, Serial()).results}
 
 
 def damaged(seed: int) -> Tally:
@@ -112,7 +113,7 @@ def _foreign(rng: random.Random, content: bytes) -> bytes:
 @cache
 def _others(fingerprint: str, grids: Grids) -> list[PairResult]:
     release = next(r for r, g in _OTHERS if (r.fingerprint, g) == (fingerprint, grids))
-    return [r for part in run(release, grids, Serial(), release.pairs[:2]) for r in part]
+    return account_pairs(release, list(release.pairs[:2]), grids)
 
 
 def _line(record: object) -> bytes:

@@ -16,9 +16,10 @@ import pytest
 
 from exactdp import version
 from exactdp.census import journal as journals
+from exactdp.census import pair_results
 from exactdp.census.grids import Grids
 from exactdp.census.journal import Journal
-from exactdp.census.pair_results import PairResult, run, sound
+from exactdp.census.pair_results import PairResult, sound
 from exactdp.census.study import Study, run_study
 from exactdp.census.workers import Serial
 from exactdp.errors import AccuracyError, InvalidInputError
@@ -30,7 +31,7 @@ Results = dict[tuple[int, int], PairResult]
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    return {r.pair: r for part in run(SMALL, GRIDS, Serial(), SMALL.pairs) for r in part}
+    return {r.pair: r for r in run_study(SMALL, GRIDS, Serial()).results}
 
 
 @pytest.fixture
@@ -88,6 +89,26 @@ def test_a_stopped_run_goes_on(tmp_path: Path, results: Results) -> None:
     assert found.set_aside == {"cut off or altered": 3}
     assert set(found.results) == {r.pair for r in list(results.values())[2:5]}
     assert all(found.results[pair] == results[pair] for pair in found.results)
+
+
+def test_a_run_in_slices_of_its_grids_goes_on(
+    tmp_path: Path, results: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pairs that share contours are asked together, for a few arguments at a time; each slice has a journal."""
+    monkeypatch.setattr(pair_results, "_SLICES", dict.fromkeys(pair_results._SLICES, 1))
+    journal = Journal.open(tmp_path, SMALL, GRIDS)
+    done: list[int] = []
+    runner = Serial(in_small_parts=True)
+    assert run_study(SMALL, GRIDS, runner, journal, done.append).results == tuple(results.values())
+    assert done == [0, 10, 10, 10, 10]
+    found = sorted(tmp_path.glob("progress-*.jsonl"))
+    assert len(found) == 4
+    found[0].unlink()
+    done.clear()
+    told: list[str] = []
+    assert run_study(SMALL, GRIDS, runner, journal, done.append, told.append).results == tuple(results.values())
+    assert done == [30, 10]
+    assert told == ["30 of 40 bounds of pairs were finished before."]
 
 
 def test_other_questions_have_other_journals(tmp_path: Path) -> None:
@@ -187,7 +208,10 @@ def test_forms_that_no_version_writes_are_refused(journal: Journal, form: object
     assert journal.read().set_aside == {"without valid bounds": 1}
 
 
-def test_what_was_set_aside_is_told_in_one_sentence(journal: Journal, results: Results) -> None:
+def test_what_was_set_aside_is_told_in_one_sentence(
+    journal: Journal, results: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pair_results, "_shares", lambda release: False)  # one journal for all of it
     rewritten(journal, lambda record: record.__setitem__("question", "another"))
     with journal.path.open("a") as file:
         file.write("cut o")

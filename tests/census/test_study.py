@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 import exactdp
 import oracle
 from exactdp import census
+from exactdp.accounting.pairs import Pairs
 from exactdp.census import overall
+from exactdp.census.envelope import envelope_bounds
+from exactdp.census.pair_results import make_overall, overall_of
 from exactdp.census.study import Study
 from exactdp.census.worst_pair import Candidates
 from small_release import COARSE, SMALL
@@ -84,6 +87,42 @@ def test_the_envelope_against_brute_force(release: census.Release, alpha: str) -
     assert Fraction(low) <= exact + oracle.ERROR
     assert exact - oracle.ERROR <= Fraction(high)
     assert high - low <= 1e-11 * high
+
+
+def test_the_envelope_whichever_pairs_are_thought_to_be_the_worst() -> None:
+    """The likely pairs affect speed only; what they leave is asked of all pairs."""
+    release = SMALL
+    engine, alphas = overall_of(release), [Fraction(1, 1000), Fraction(1, 20), Fraction(3, 4)]
+    assert isinstance(engine.pairs, Pairs)
+    exact = [_on(_envelope(release), alpha) for alpha in alphas]
+    for pair in range(0, len(release.pairs), 3):
+        for (low, high), value in zip(
+            envelope_bounds(engine.extremes, [pair], engine.pairs, alphas), exact, strict=True
+        ):
+            assert Fraction(low) <= value + oracle.ERROR
+            assert value - oracle.ERROR <= Fraction(high)
+            assert high - low <= 1e-11 * high
+
+
+@pytest.mark.parametrize("release", [SMALL, COARSE], ids=["fine", "coarse"])
+def test_a_stated_guarantee_is_decided_for_all_pairs(release: census.Release) -> None:
+    for epsilon in (Fraction(0), Fraction(1), Fraction(7, 2)):
+        worst = max(_brute(release, pair).delta(epsilon) for pair in release.pairs)
+        assert overall_of(release).side(epsilon, worst * (1 + Fraction(1, 10**9))) == -1
+        assert overall_of(release).side(epsilon, worst * (1 - Fraction(1, 10**9))) == 1
+        assert overall_of(release).side(epsilon, worst) == 0
+
+
+def test_what_is_asked_together_is_what_is_asked_alone() -> None:
+    together, alone = make_overall(SMALL), make_overall(SMALL)
+    epsilons = [Fraction(e, 4) for e in (9, -3, 0, 3, 9, 40)]
+    deltas, alphas = [Fraction(1, 10**k) for k in (9, 1, 5)], [Fraction(a, 10) for a in (9, 1, 5)]
+    assert together.deltas(epsilons) == [alone.delta(e) for e in epsilons]
+    assert together.epsilons(deltas) == [alone.epsilon(d) for d in deltas]
+    assert together.betas(alphas) == [alone.beta(a) for a in alphas]
+    assert [w.tolist() for w in together.worst(epsilons).rows()] == [
+        [float(alone.worst([e]).rows()[i][0]) for e in epsilons] for i in range(7)
+    ]
 
 
 @pytest.mark.parametrize("release", [SMALL, COARSE], ids=["fine", "coarse"])

@@ -116,7 +116,7 @@ def test_rational_noise_by_other_methods_agrees_with_the_sieve_and_with_balls(se
     for _ in range(rng.randint(2, 3)):
         m = DiscreteGaussian(Fraction(rng.randint(1, 40), rng.choice([1, 2, 3])), rng.choice([1, 1, 2]))
         counts[m] = rng.randint(1, 6)
-    composition, other = Composition(counts), BothDirections(total_of(counts), Effort())
+    composition, other = Composition(counts), BothDirections(counts, Effort())
     rho = float(composition.rho)
     for e in (Fraction(0), Fraction(round(rho)), Fraction(round(rho + 6 * math.sqrt(2 * rho))), Fraction(-2)):
         bracket = other.point([e]).delta
@@ -274,16 +274,12 @@ def test_the_aliasing_term_is_needed_and_enough(monkeypatch: pytest.MonkeyPatch,
 
 def _dropping(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
     """Bands whose aim is `factor` times larger."""
-    original = line._Planner._bands
+    original = line.Falloff.bands
 
-    def bands(self: line._Planner, last: int, period: float) -> object:
-        self._log_aim += math.log(factor)
-        try:
-            return original(self, last, period)
-        finally:
-            self._log_aim -= math.log(factor)
+    def bands(self: line.Falloff, last: int, log_aim: float, slack: float) -> object:
+        return original(self, last, log_aim + math.log(factor), slack)
 
-    monkeypatch.setattr(line._Planner, "_bands", bands)
+    monkeypatch.setattr(line.Falloff, "bands", bands)
 
 
 @pytest.mark.parametrize("e", [Fraction(1, 2), Fraction(4)])
@@ -384,38 +380,41 @@ def test_the_aliasing_bound_is_reached_where_the_payoff_is_full(monkeypatch: pyt
     assert others < 1e-9 * aliased
 
 
-def _planner(spread: str) -> line._Planner:
+def _falloff(spread: str, period: float) -> line.Falloff:
+    """That of a plan for one Gaussian, on another period."""
     total = total_of({Gaussian(1 / Fraction(spread)): 1})
-    return line._Planner(total, Ladder(total).rung_of(1.0), 1.0, 1e-12)
+    return replace(line._Planner(total, Ladder(total).rung_of(1.0), 1.0, 1e-12)._falloff, period=period)
 
 
 def test_what_is_beyond_the_last_node_is_bounded_tightly() -> None:
     """Both sums over all nodes after the last, against the sums themselves: 1% less would be too little."""
     period, last = 40.0, 2000
-    flat = _planner("1e-12")  # next to no Gaussian factor on the way
-    c1, c2 = flat._corners
+    flat = _falloff("1e-12", period)  # next to no Gaussian factor on the way
+    c1, c2 = flat.corners
     omegas = 2 * math.pi * np.arange(last + 1, 4_000_000, dtype=float) / period
-    exact = 2 / period * float(np.sum(c1 * c2 / omegas**2 * np.exp(-flat._spread * omegas**2 / 2)))
-    bound = math.exp(flat._log_beyond(last, period))
+    exact = 2 / period * float(np.sum(c1 * c2 / omegas**2 * np.exp(-flat.spread * omegas**2 / 2)))
+    bound = math.exp(flat.log_beyond(last))
     assert 0.99 * bound < exact <= bound
-    steep = _planner("1e-5")
+    steep = _falloff("1e-5", period)
     omegas = 2 * math.pi * np.arange(last + 1, 100_000, dtype=float) / period
-    bands = replace(steep._bands(last, period), budgets=np.full(len(steep._bands(last, period).budgets), 1e4))
-    exact = 2 / period * float(np.sum(np.exp(-steep._spread * omegas**2 / 2)))
-    bound = math.exp(steep._log_dropped_density(bands, period))
+    bands = steep.bands(last, -40.0, 0.0)
+    bands = replace(bands, budgets=np.full(len(bands.budgets), 1e4))
+    exact = 2 / period * float(np.sum(np.exp(-steep.spread * omegas**2 / 2)))
+    bound = math.exp(steep.log_dropped_density(bands))
     assert 0.5 * bound < exact <= bound
 
 
 def test_what_is_dropped_within_is_bounded_by_its_bands() -> None:
     """Bands of one node each: the bound is the sum of the nodes' own bounds, no more and no less."""
-    planner, period = _planner("1e-2"), 40.0
+    period = 40.0
+    falloff = _falloff("1e-2", period)
     edges = [float(k) for k in range(13)]
     omegas = 2 * math.pi * np.arange(1, 13) / period
-    gauss = -planner._spread * omegas**2 / 2
-    transform = sum(np.log(np.minimum(1.0, c / omegas)) for c in planner._corners)
+    gauss = -falloff.spread * omegas**2 / 2
+    transform = sum(np.log(np.minimum(1.0, c / omegas)) for c in falloff.corners)
     for with_transform in (True, False):
         expected = math.log(2 / period) + gauss + (transform if with_transform else 0.0)
-        found = planner._log_masses(edges, period, with_transform)
+        found = falloff.log_masses(edges, with_transform)
         assert np.all(found >= expected)
         assert np.all(found <= expected + 1e-9)
 

@@ -14,7 +14,7 @@ SOURCE = Path(doubles.__file__).parent
 ROOMS = ("mechanisms", "engine", "accounting", "theory")
 FILES = sorted(
     [p for room in ROOMS for p in (SOURCE / room).rglob("*.py")]
-    + [SOURCE / name for name in ("brackets.py", "balls.py", "census/screening.py", "interop/names.py")]
+    + [SOURCE / name for name in ("brackets.py", "balls.py", "interop/names.py")]
 )
 NAMED = {value: name for name, value in vars(doubles).items() if isinstance(value, float) and name.isupper()}
 

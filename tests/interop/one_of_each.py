@@ -20,6 +20,7 @@ from exactdp import (
     Gaussian,
     Outcomes,
     RandomizedResponse,
+    budget_change,
 )
 from exactdp.accounting.certificates.certificate import certify
 from exactdp.accounting.certificates.verify import Check, Verification
@@ -97,6 +98,9 @@ OBJECTS: dict[str, Any] = {
     "opinion": Opinion(EVIL, -math.inf, -0.0, 1e-9),
     "comparison": TEN.compare(delta=Fraction(1, 10**10)),
     "infinite comparison": MIXED.compare(epsilon=Fraction(1)),
+    "costs": TEN.budget_costs(delta="1e-10"),
+    "change": budget_change(TEN, 9 * DiscreteGaussian(1), epsilon="1/3"),
+    "cell costs": SPINE.account().budget_costs(delta="1e-5"),
     "risk": risk_of(TEN, Fraction(1, 20), Fraction(1, 2), Fraction(1, 10**6)),
     "saving": Saving(Fraction(5), Fraction(1, 10**400), Fraction(1, 3)),
     "design": DESIGN,

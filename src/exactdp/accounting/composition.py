@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactdp.accounting.budget_cost import BudgetChange, BudgetCosts, budget_change, costs_of, more_rho
 from exactdp.accounting.cross_check import CrossCheck
 from exactdp.accounting.directions import BothDirections
 from exactdp.accounting.enclosures import beta_decimals, delta_decimals, epsilon_decimals
@@ -28,6 +29,7 @@ from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.contours import Contours
 from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.notebooks import repr_html
 from exactdp.numbers import (
@@ -84,11 +86,12 @@ class Composition:
             raise InvalidInputError(
                 f"A composition takes mechanisms in a list or a mapping from mechanism to count. Found {shown(mechanisms)}."
             )
-        kept = {m: n for m, n in counts.items() if n}
+        kept = [(m, n) for m, n in counts.items() if n]
         if not kept:
             raise InvalidInputError("A composition needs at least one mechanism. Found none.")
-        self._counts = {m: kept[m] for m in sorted(kept, key=_order)}
-        if sum(n * float(m.rho) for m, n in self._counts.items() if m.rho != math.inf) > LARGEST_RHO:
+        self._counts = dict(sorted(kept, key=lambda item: _order(item[0])))
+        rhos = ((m.rho, n) for m, n in kept)
+        if sum(n * rho.numerator / rho.denominator for rho, n in rhos if isinstance(rho, Fraction)) > LARGEST_RHO:
             raise InvalidInputError(
                 f"The total rho of a composition must be at most {LARGEST_RHO:.0e} (more protects nothing). Found more; "
                 "use fewer mechanisms or more noise."
@@ -265,6 +268,39 @@ class Composition:
 
         return risk_of(self, read_share(alpha, "alpha"), read_share(prior, "prior"), read_share(delta, "delta"))
 
+    def budget_costs(
+        self, delta: Number | None = None, epsilon: Number | None = None, *, blur: Number | None = None
+    ) -> BudgetCosts:
+        """What a little budget costs: d epsilon / d rho at fixed delta and d log delta / d rho at fixed epsilon, for one copy of
+        each mechanism, at one delta or one epsilon. Estimates, for Gaussian noise of both kinds; `budget_change` is certified.
+
+        A derivative is one of infinitely small steps, and ripples where the loss has atoms. With `blur` the loss is blurred by a
+        normal one of this standard deviation (one more Gaussian mechanism), which averages over atoms as a longer step does.
+        """
+        if blur is None:
+            return costs_of(self._counts, self._answers, delta, epsilon)
+        more = Gaussian(1 / positive(blur, "blur") ** 2)
+        return (self + more).budget_costs(delta, epsilon).without(more, 1)
+
+    def budget_change(
+        self, mechanism: Mechanism, rho: Number, *, delta: Number | None = None, epsilon: Number | None = None
+    ) -> BudgetChange:
+        """Certified: what changes if one copy of a mechanism gets so much more rho (less, if negative), its noise the less."""
+        return budget_change(self, self.with_rho(mechanism, rho), delta=delta, epsilon=epsilon)
+
+    def with_rho(self, mechanism: Mechanism, rho: Number) -> Composition:
+        """The same composition with one copy of a Gaussian mechanism of either kind given so much more rho, exactly.
+
+        >>> (3 * DiscreteGaussian(2)).with_rho(DiscreteGaussian(2), "1/4")
+        Composition(1 x DiscreteGaussian(1) + 2 x DiscreteGaussian(2))
+        """
+        counts = Counter(self._counts)
+        if _mechanism(mechanism) not in counts:
+            raise InvalidInputError(f"The mechanism must be one of the composition's. Found {shown(mechanism)}.")
+        counts[mechanism] -= 1
+        counts[more_rho(mechanism, rho)] += 1
+        return Composition(counts, self._effort)
+
     def scaled(self, factor: Number) -> Composition:
         """The same composition with every noise variance multiplied by `factor`: sigma2 of a Gaussian, the square of a discrete
         Laplace scale, the variance of an estimate by randomized response. Where a root is needed the noise is rounded up."""
@@ -356,5 +392,6 @@ def _mechanism(value: object) -> Mechanism:
 def _order(mechanism: Mechanism) -> tuple[Any, ...]:
     """Discrete Gaussians by value (the double in front settles nearly all comparisons), then the others by name and text."""
     if isinstance(mechanism, DiscreteGaussian):
-        return 0, "", float(mechanism.sigma2), mechanism.sigma2, mechanism.sensitivity
+        s = mechanism.sigma2
+        return 0, "", s.numerator / s.denominator, s, mechanism.sensitivity
     return 1, type(mechanism).__name__, repr(mechanism)

@@ -8,6 +8,7 @@ In one direction, the infinite part of the loss included,
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -29,6 +30,7 @@ from exactdp.engine.lattice.lattice import Lattice
 from exactdp.engine.line.methods import LineMethods, threshold
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.errors import AccuracyError
+from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import log_rational
 
 _ZERO = (0.0, 0.0, 0.0, 0.0, 1.0, 1.0, -math.inf)  # the rows of a point with delta = 0
@@ -131,10 +133,15 @@ def _estimate(total: TotalLoss, log_delta: float) -> float:
 class BothDirections:
     """Answers about one composition by any method: the worse of the two directions, with the larger delta and epsilon."""
 
-    total: TotalLoss
+    mechanisms: Mapping[Mechanism, int]
     effort: Effort
     lattice: Lattice | None = None
     """The lattice of the loss, if all mechanisms are discrete Gaussians; too fine for float64's sieve, but not for balls."""
+
+    @cached_property
+    def total(self) -> TotalLoss:
+        """The loss of all mechanisms together."""
+        return TotalLoss.of(self.mechanisms)
 
     @cached_property
     def _directions(self) -> tuple[Direction, ...]:

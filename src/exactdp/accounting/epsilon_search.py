@@ -22,6 +22,7 @@ from exactdp.numbers import log_rational, rational, shown
 
 _SEARCH_STEPS = 200
 _CONVERGED = 3e-13  # a miss of the target, relative to 1 + its size, at which Newton's method stops
+_NEGLIGIBLE_MISS = 0.1  # of a miss, relative to the doubt about log delta: so little needs no second look
 _DEEPEST = 50.0  # a lower bound of log delta counts as at most so far below the upper one
 _STEEPEST, _FLATTEST = 700.0, 1e-290  # the logarithm of the largest slope of log delta, and the smallest slope
 _NARROW = 1e-10
@@ -64,7 +65,13 @@ class EpsilonSearch:
     def bracket(self) -> tuple[float, float]:
         """Two doubles around epsilon(delta), both ends proved."""
         outermost = self._outermost
-        estimate, step = self._newton(self._start, *outermost)
+        estimate, step = self._newton(self._start, *outermost, eager=True)
+        lower, upper = estimate - step, estimate + step
+        if outermost[0] < lower and upper < outermost[1] and 2 * step <= _NARROW * (1 + abs(estimate)):
+            too_large, small_enough = self._proved([lower, upper], self._best)
+            if too_large[0] and small_enough[1]:
+                return lower, upper
+        estimate, step = self._newton(estimate, *outermost, eager=False)
         below = above = step
         for _ in range(_SEARCH_STEPS):
             ends = [max(estimate - below, outermost[0]), min(estimate + above, outermost[1])]
@@ -98,10 +105,11 @@ class EpsilonSearch:
         proved = ([bool(x) for x in at_least], [bool(x) for x in at_most])
         return proved if self._small else (proved[1], proved[0])
 
-    def _newton(self, start: float, low: float, high: float) -> tuple[float, float]:
+    def _newton(self, start: float, low: float, high: float, eager: bool) -> tuple[float, float]:
         """A good estimate of the root, and a step from it that is likely to suffice for a proof. Heuristic: width only.
 
-        Uses the best profile only where the quick one cannot tell on which side of the root it is.
+        Uses the best profile only where the quick one cannot tell on which side of the root it is. If `eager`, the last move is
+        trusted without a look at where it leads.
         """
         epsilon, step = min(max(start, low), high), 1.0
         for attempt in range(_SEARCH_STEPS):
@@ -122,10 +130,24 @@ class EpsilonSearch:
             candidate = float(epsilon + move)
             if not low < candidate < high or attempt % 6 == 5:
                 candidate = (low + high) / 2
+            elif eager and (last := self._step_after(epsilon, float(move), bottom, top)) is not None:
+                return candidate, last
             if candidate in (epsilon, low, high):
                 break
             epsilon = candidate
         return epsilon, min(float(step), 1.0 + abs(epsilon))
+
+    def _step_after(self, epsilon: float, move: float, bottom: float, top: float) -> float | None:
+        """A step for the proof around epsilon + move, where that is as good an estimate as looking there again would give.
+
+        Between two values of the loss delta is a constant less a multiple of e^epsilon, so what a move of Newton's method for
+        log delta misses is about slope (1 + slope) move^2. Heuristic: width only.
+        """
+        slope = abs((bottom + top) / 2 - self._target) / abs(move)
+        gap, missed = top - bottom + 2 * self._error, slope * (1 + slope) * move * move
+        if not missed <= _NEGLIGIBLE_MISS * gap:
+            return None
+        return min(1.5 * (gap + missed) / slope + 4 * math.ulp(epsilon), 1.0 + abs(epsilon))
 
     def _log_bounds(self, epsilon: float, profile: PointAt) -> tuple[Point, float, float]:
         """The point at a double, with the bounds of log delta (or of log(1 - delta) if delta is above 1/2)."""

@@ -19,12 +19,13 @@ from exactdp.accounting.privacy_profile import profile
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.accounting.tradeoff_vertices import tradeoff_curve
 from exactdp.brackets import Bounds, Point, both, overwrite
+from exactdp.doubles import Bools
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.accuracy import ACCURACY, beta_is_wide
 from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.lattice import Group, Lattice
 from exactdp.engine.line.enumeration import expected_values
-from exactdp.engine.line.total_loss import TotalLoss
+from exactdp.engine.line.total_loss import Part, TotalLoss
 from exactdp.engine.sieve.phases import LARGEST_NODES
 from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -44,34 +45,42 @@ _LOG = logging.getLogger(__name__)
 _Asked = TypeVar("_Asked")
 _T = TypeVar("_T")
 _Ends = tuple[float, float]
+_Width = Callable[[], float]
+"""The width from which on others are asked, at least ACCURACY; to find it takes a while, so it is asked for where it matters."""
 
 
-def _first(found: _T, _: Callable[[_Asked], _T], __: _Asked, ___: float) -> _T:
+def _first(found: _T, _: Callable[[_Asked], _T], __: _Asked, ___: _Width) -> _T:
     return found
 
 
 def _narrowed_point(
-    found: Point, ask: Callable[[list[Fraction]], Point], epsilons: list[Fraction], width: float
+    found: Point, ask: Callable[[list[Fraction]], Point], epsilons: list[Fraction], width: _Width
 ) -> Point:
     """Certified points, and where they are wider than `width` what others have to say as well.
 
     The smaller of delta and 1 - delta may be known as 1 minus the other one only, which loses a digit.
     """
-    wide = np.flatnonzero(found.delta.is_wide(width) | found.rest.is_wide(min(10 * width, WIDE))).tolist()
+
+    def is_wide(width: float) -> Bools:
+        return found.delta.is_wide(width) | found.rest.is_wide(min(10 * width, WIDE))
+
+    wide = np.flatnonzero(is_wide(width())).tolist() if is_wide(ACCURACY).any() else []
     if wide:
         own = Point.of_rows(np.array(found.rows())[:, wide])
         overwrite(found, wide, own.within(ask([epsilons[i] for i in wide])))
     return found
 
 
-def _narrowed_epsilon(found: _Ends, ask: Callable[[Fraction], _Ends], delta: Fraction, width: float) -> _Ends:
+def _narrowed_epsilon(found: _Ends, ask: Callable[[Fraction], _Ends], delta: Fraction, width: _Width) -> _Ends:
     """The same for epsilon."""
-    return found if epsilon_widths(Bounds(*found))[0] <= width else both(found, ask(delta))
+    apart = float(epsilon_widths(Bounds(*found))[0])
+    return found if apart <= ACCURACY or apart <= width() else both(found, ask(delta))
 
 
-def _narrowed_beta(found: _Ends, ask: Callable[[Fraction], _Ends], alpha: Fraction, width: float) -> _Ends:
+def _narrowed_beta(found: _Ends, ask: Callable[[Fraction], _Ends], alpha: Fraction, width: _Width) -> _Ends:
     """The same for beta, whose width counts relative to itself."""
-    return both(found, ask(alpha)) if beta_is_wide(*found, width) else found
+    is_wide = beta_is_wide(*found, ACCURACY) and beta_is_wide(*found, width())
+    return both(found, ask(alpha)) if is_wide else found
 
 
 @dataclass(frozen=True)
@@ -87,19 +96,24 @@ class OnLattice(BothDirections):
     @cached_property
     def _has_few_values(self) -> bool:
         """Whether the other methods answer at once, from a list. Heuristic: affects speed and accuracy only."""
-        return expected_values(self.total, 0.0) <= FEW_VALUES
+        logs = 0.0
+        for mechanism, count in self.mechanisms.items():  # mostly the first of them are too many
+            logs += expected_values(TotalLoss((Part(mechanism.loss(), count),)), 0.0)
+            if logs > FEW_VALUES:
+                return False
+        return True
 
     @cached_property
     def _lists_first(self) -> bool:
         """Whether such a list is also faster than a contour. Heuristic: affects speed and accuracy only."""
-        return self._has_few_values and math.sqrt(self.lattice.r) > MANY_STEPS * self.lattice.h
+        return math.sqrt(self.lattice.r) > MANY_STEPS * self.lattice.h and self._has_few_values
 
     def _or_else(
         self,
         by_sieve: Callable[[Contours, _Asked], _T],
         otherwise: Callable[[_Asked], _T],
         asked: _Asked,
-        join: Callable[[_T, Callable[[_Asked], _T], _Asked, float], _T] = _first,
+        join: Callable[[_T, Callable[[_Asked], _T], _Asked, _Width], _T] = _first,
     ) -> _T:
         """What the sieve says; where it gives up what the other methods say, and where it is wide what both say (`join`).
 
@@ -117,7 +131,7 @@ class OnLattice(BothDirections):
             _LOG.debug("The first method gave up on this question; the next one answers.")
             return second(asked)
         try:
-            return join(found, second, asked, ACCURACY if self._has_few_values else WIDE)
+            return join(found, second, asked, lambda: ACCURACY if self._has_few_values else WIDE)
         except (LatticeTooFineError, AccuracyError):
             return found
 
@@ -148,15 +162,14 @@ class OnLattice(BothDirections):
 
 def answers_for(mechanisms: Mapping[Mechanism, int], effort: Effort) -> BothDirections:
     """The planner's first decision: the sieve for discrete Gaussians whose lattice is not too fine, other methods otherwise."""
-    total = TotalLoss.of(mechanisms)
     gaussians = {m: n for m, n in mechanisms.items() if isinstance(m, DiscreteGaussian)}
     lattice = Lattice(Group.of_each(gaussians)) if len(gaussians) == len(mechanisms) else None
     on_lattice = lattice is not None and sieve_suits(lattice)
     which = "the sieve on the lattice of the loss" if on_lattice else "the methods on the line"
     _LOG.debug("%d groups of mechanisms are answered for by %s.", len(mechanisms), which)
     if lattice is None:
-        return BothDirections(total, effort)
-    return (OnLattice if on_lattice else BothDirections)(total, effort, lattice)
+        return BothDirections(mechanisms, effort)
+    return (OnLattice if on_lattice else BothDirections)(mechanisms, effort, lattice)
 
 
 def sieve_suits(lattice: Lattice) -> bool:

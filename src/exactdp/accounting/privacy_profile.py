@@ -76,12 +76,17 @@ def point_of_sums(
     by_payoff: dict[Payoff, list[int]] = {}
     for i, kind in enumerate(kinds):
         by_payoff.setdefault(kind, []).append(i)
-    parts = np.empty((7, len(epsilons)))
-    for kind, members in by_payoff.items():
-        values = evaluate(kind, members)
-        direct, other = values.bracket, values.bracket.one_minus()
-        delta, rest = (direct, other) if kind is Payoff.DELTA else (other, direct)
-        density = np.log(np.abs(values.log_slope) * direct.upper + UNDERFLOW) + direct.log_scale
-        for row, part in enumerate((*delta.rows(), *rest.rows(), density)):
-            parts[row, members] = part
-    return mirrored_brackets(Point.of_rows(parts), epsilons)
+    found = [(members, point_of_values(kind, evaluate(kind, members))) for kind, members in by_payoff.items()]
+    if len(found) == 1:
+        return mirrored_brackets(found[0][1], epsilons)
+    point = Point.of_rows(np.empty((7, len(epsilons))))
+    for members, part in found:
+        overwrite(point, members, part)
+    return mirrored_brackets(point, epsilons)
+
+
+def point_of_values(kind: Payoff, values: Values) -> Point:
+    """delta and 1 - delta from the one that was summed."""
+    direct, other = values.bracket, values.bracket.one_minus()
+    density = np.log(np.abs(values.log_slope) * direct.upper + UNDERFLOW) + direct.log_scale
+    return Point(direct, other, density) if kind is Payoff.DELTA else Point(other, direct, density)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -53,7 +53,13 @@ class PairAnswers(ABC):
         self.one_by_one(point, questions, range(len(questions)))
         return point
 
-    def one_by_one(self, point: Point, questions: list[Question], places: Iterable[int]) -> None:
+    def table(self, pairs: Sequence[int], epsilons: Sequence[Fraction]) -> Point:
+        """Certified delta and 1 - delta of each pair at each epsilon, one pair after the other."""
+        return self.profile([Question(pair, e) for pair in pairs for e in epsilons])
+
+    def one_by_one(
+        self, point: Point, questions: list[Question] | Mapping[int, Question], places: Iterable[int]
+    ) -> None:
         """Answer some of the questions by their own pairs."""
         by_pair: dict[int, list[int]] = {}
         for i in places:

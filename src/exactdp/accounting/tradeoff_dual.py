@@ -10,33 +10,46 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
+from typing import Any
 
 import numpy as np
 
 from exactdp.accounting.tradeoff_curve import TradeOffCurve, lower_hull
-from exactdp.brackets import PointAt
+from exactdp.brackets import Point, PointAt
 from exactdp.doubles import FEW_SLACK, LINE_SLACK, POWER_SLACK, TINY, UNIT, Floats
 from exactdp.numbers import log_rational
 from exactdp.widths import CURVE, REMEDY, WIDE, relative_widths, warn_if_wide
 
-_BISECTIONS = 200
+_SEARCH_STEPS = 200
+_STEEP = 700.0  # the largest difference of two logarithms that a search is told of
 _CLOSEST, _NEAR = 1e-7, 5  # F is first looked at 1e-7 times 1, 4, ..., 256 away from its estimated top
 _FAR, _FARTHEST = (
     150.0,
     700.0,
 )  # where the search ends if the bounds are close already, and in any case: e^700 is a double
 _ROUNDS = 120
+_PATIENCE, _WORTH = (
+    6,
+    0.01,
+)  # rounds in a row that narrow the bounds by less than a percent: the profile's own width is left
 _CLOSE = 1e-13  # of a slope, relative to 1 + its size: nearer the top is not looked for
 _GOOD_ENOUGH = 1e-11
 
 
 def beta_from_profile(
-    point_at: PointAt, alpha: Fraction, start: float, scale: float, at_zero: tuple[float, float] = (1.0, 1.0)
+    point_at: PointAt,
+    alpha: Fraction,
+    start: float,
+    scale: float,
+    at_zero: tuple[float, float] = (1.0, 1.0),
+    enough: float = _GOOD_ENOUGH,
 ) -> tuple[float, float]:
     """Bounds of the trade-off curve at alpha, 0 < alpha < 1, searched from epsilon = start in steps of `scale`.
 
     `point_at` gives the profile at one or more epsilons, each a single answer (the worst over directions or pairs); `at_zero` are
-    bounds of beta(0). The curve is symmetric, so it is 0 from alpha = beta(0) on.
+    bounds of beta(0). The curve is symmetric, so it is 0 from alpha = beta(0) on. The search ends
+    where the bounds are `enough` apart.
     """
     if alpha >= Fraction(at_zero[1]):
         return 0.0, 0.0
@@ -47,11 +60,12 @@ def beta_from_profile(
     cuts = _Cuts(line, best, sorted({best, *(best + d for d in near), *(best - d for d in near)}))
     # the curve is convex and symmetric: below the line from (0, beta(0)) to (beta(0), 0)
     highest = min(math.nextafter(float(Fraction(at_zero[1]) - alpha) * (1 + LINE_SLACK), 2.0), 1.0)
-    distance, lower, upper = near[-1], 0.0, math.inf
+    distance, lower, upper, in_vain = near[-1], 0.0, math.inf, 0
     for _ in range(_ROUNDS):
         lower, top, where = cuts.bounds()
+        in_vain = in_vain + 1 if upper - top <= _WORTH * (upper - lower) < math.inf else 0
         upper = min(upper, top)
-        if math.isfinite(upper) and upper - lower <= _GOOD_ENOUGH * upper:
+        if math.isfinite(upper) and (upper - lower <= enough * upper or in_vain >= _PATIENCE):
             break
         if where is not None:
             if not cuts.add(where):
@@ -107,6 +121,11 @@ class _Cuts:
         return None if where <= -1 else self._centre + math.log1p(where)
 
 
+def _finite(rise: float) -> float:
+    """A difference of logarithms for a search: within limits; what is not a number counts as falling."""
+    return min(max(rise, -_STEEP), _STEEP) if not math.isnan(rise) else -_STEEP
+
+
 class _Line:
     """F at one alpha."""
 
@@ -120,31 +139,33 @@ class _Line:
         """Where F is largest. Heuristic: affects width only.
 
         F' has the sign of D(epsilon) - e^epsilon alpha, D = -d delta / d epsilon; at negative epsilon that of 1 - alpha - delta
-        - D at -epsilon. Both fall.
+        - D at -epsilon. Both fall, as do the logarithms of what is compared, whose difference has its root there.
         """
 
-        def rises(e: float) -> bool:
+        @cache
+        def rise(e: float) -> float:
             point = self._point_at([Fraction(abs(e))])
             density = float(point.log_density[0])
             if e >= 0:
-                return density - e - self._log_alpha > 0
+                return _finite(density - e - self._log_alpha)
             if self._small:  # 1 - delta may be far below the roundings of delta
                 log_rest = float(point.rest.log_upper()[0])
-                return density < log_rest and log_rest + math.log(-math.expm1(density - log_rest)) > self._log_alpha
-            return bool(np.logaddexp(point.delta.log_upper()[0], density) < self._log_other)
+                if density >= log_rest:
+                    return -_STEEP
+                return _finite(log_rest + math.log(-math.expm1(density - log_rest)) - self._log_alpha)
+            return _finite(self._log_other - float(np.logaddexp(point.delta.log_upper()[0], density)))
 
         low, high, step = start, start, scale
-        while not rises(low) and step < 1e9:
+        while rise(low) <= 0 and step < 1e9:
             low, high, step = low - step, low, 2 * step
         step = scale
-        while rises(high) and step < 1e9:
+        while rise(high) > 0 and step < 1e9:
             low, high, step = high, high + step, 2 * step
-        for _ in range(_BISECTIONS):
-            middle = (low + high) / 2
-            if high - low <= _CLOSE * (1 + abs(middle)) or middle in (low, high):
-                break
-            low, high = (middle, high) if rises(middle) else (low, middle)
-        return (low + high) / 2
+        if not (low < high and rise(low) > 0 >= rise(high)):
+            return (low + high) / 2
+        from scipy.optimize import brentq  # takes as long to import as the rest of this package
+
+        return float(brentq(rise, low, high, xtol=_CLOSE, rtol=_CLOSE, maxiter=_SEARCH_STEPS, disp=False))
 
     def scale_at(self, epsilon: float) -> None:
         """Measure F from now on in units of 1 - delta at this epsilon, so that nothing underflows."""
@@ -153,37 +174,52 @@ class _Line:
     def values(self, epsilons: list[Fraction]) -> tuple[Floats, Floats]:
         """Bounds of F in units of e^{log_unit}; for negative epsilon as e^epsilon (1 - alpha - delta(-epsilon)), so that nothing
         cancels for alpha near 1."""
-        point, unit = self._point_at([abs(e) for e in epsilons]), self._log_unit
+        point = self._point_at([abs(e) for e in epsilons])
         e = np.array([float(x) for x in epsilons])
-        alpha, other = math.exp(self._log_alpha), math.exp(self._log_other)
-        slack = LINE_SLACK * (2 + np.abs(e) + abs(self._log_alpha) + abs(self._log_other) + abs(unit))
-        slack = slack + LINE_SLACK * np.abs(point.rest.log_scale)
-        with np.errstate(over="ignore"):
-            factor = np.exp(np.minimum(point.rest.log_scale - unit, 700.0))
-            scaled = point.rest.lower * factor, np.minimum(point.rest.upper * factor, 1e300)
-            shrink = np.exp(np.minimum(np.minimum(e, 0.0) - unit, 700.0))
-        rests = point.rest.lower_floats(), point.rest.upper_floats()
-        deltas = point.delta.lower_floats(), point.delta.upper_floats()
-        log_cost = e + self._log_alpha - unit
-        cost = np.exp(np.minimum(log_cost, 690.0))
-        ends = []
-        for sign, i in ((-1, 0), (1, 1)):
-            above = scaled[i] - cost + sign * slack * (scaled[i] + cost)
-            if sign < 0:
-                above = np.where(log_cost > 690.0, -np.inf, above)  # the cost was cut: nothing is known from below
-            first, second = (rests[i], alpha) if self._small else (other, deltas[1 - i])
-            below = shrink * ((first - second) + sign * slack * (first + second))
-            ends.append(np.where(e >= 0, above, below) + sign * TINY)
-        return ends[0], ends[1]
+        return dual_values(point, e, (self._log_alpha, self._log_other, self._small), self._log_unit)
 
     def unscaled(self, value: float, up: bool) -> float:
         """A value in units of e^{log_unit} as a double, rounded up or down."""
-        if value <= 0:
-            return 0.0
-        log = math.log(value) + self._log_unit
-        slack = LINE_SLACK * (2 + abs(log) + abs(self._log_unit))
-        exact = math.exp(min(log + (slack if up else -slack), 1.0))
-        return math.nextafter(exact, math.inf) if up else max(math.nextafter(exact, 0.0), 0.0)
+        return unscaled(value, self._log_unit, up)
+
+
+def unscaled(value: float, log_unit: float, up: bool) -> float:
+    """value e^{log_unit} as a double, rounded up or down; never negative."""
+    if value <= 0:
+        return 0.0
+    log = math.log(value) + log_unit
+    slack = LINE_SLACK * (2 + abs(log) + abs(log_unit))
+    exact = math.exp(min(log + (slack if up else -slack), 1.0))
+    return math.nextafter(exact, math.inf) if up else max(math.nextafter(exact, 0.0), 0.0)
+
+
+def dual_values(point: Point, e: Floats, alpha: tuple[Any, Any, Any], unit: Any) -> tuple[Floats, Floats]:
+    """Bounds of F(e) = 1 - delta(e) - e^e alpha in units of e^unit, from points at |e|; elementwise.
+
+    `alpha` is log(alpha), log(1 - alpha) and whether alpha is at most 1/2. For negative e: e^e (1 - alpha - delta(-e)), so that
+    nothing cancels for alpha near 1.
+    """
+    log_alpha, log_other, small = alpha
+    slack = LINE_SLACK * (2 + np.abs(e) + np.abs(log_alpha) + np.abs(log_other) + np.abs(unit))
+    slack = slack + LINE_SLACK * np.abs(point.rest.log_scale)
+    with np.errstate(over="ignore"):
+        factor = np.exp(np.minimum(point.rest.log_scale - unit, 700.0))
+        scaled = point.rest.lower * factor, np.minimum(point.rest.upper * factor, 1e300)
+        shrink = np.exp(np.minimum(np.minimum(e, 0.0) - unit, 700.0))
+    rests = point.rest.lower_floats(), point.rest.upper_floats()
+    deltas = point.delta.lower_floats(), point.delta.upper_floats()
+    log_cost = e + log_alpha - unit
+    cost = np.exp(np.minimum(log_cost, 690.0))
+    ends = []
+    for sign, i in ((-1, 0), (1, 1)):
+        above = scaled[i] - cost + sign * slack * (scaled[i] + cost)
+        if sign < 0:
+            above = np.where(log_cost > 690.0, -np.inf, above)  # the cost was cut: nothing is known from below
+        first = np.where(small, rests[i], np.exp(log_other))
+        second = np.where(small, np.exp(log_alpha), deltas[1 - i])
+        below = shrink * ((first - second) + sign * slack * (first + second))
+        ends.append(np.where(e >= 0, above, below) + sign * TINY)
+    return ends[0], ends[1]
 
 
 def concave_upper(gap: Floats, lows: Floats, highs: Floats) -> tuple[float, tuple[int, float] | None]:
@@ -235,7 +271,7 @@ def curve_from_profile(
 
     It goes from (0, at_zero) to (at_zero, 0) and on to (1, 0); `at_zero` is at most beta(0).
     """
-    losses = np.linspace(-reach, reach, max(num, 41))
+    losses = evenly(reach, max(num, 41))
     point = point_at([Fraction(e) for e in losses.tolist()])
     # F for each slope, rounded down
     with np.errstate(over="ignore"):  # an infinite slope gives a point that is left out
@@ -250,3 +286,9 @@ def curve_from_profile(
     inside = [(a, b) for a, b in inside if a < at_zero]
     hull = lower_hull([(0.0, at_zero), *inside, *corner, (1.0, 0.0)])
     return TradeOffCurve(np.array([p[0] for p in hull]), np.array([p[1] for p in hull]))
+
+
+def evenly(reach: float, num: int) -> Floats:
+    """`num` losses from -reach to reach, each with its negative; a grid has those of every coarser one that divides it."""
+    shares = [Fraction(2 * i, num - 1) - 1 for i in range(num)]
+    return np.array([reach * share.numerator / share.denominator for share in shares])

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from flint import arb
@@ -39,8 +39,7 @@ _SEARCH_STEPS = 80
 _FARTHEST = 1 << 40  # vertices on either side of the estimate that are searched
 
 
-@dataclass(frozen=True)
-class Tail:
+class Tail(NamedTuple):
     """P(S >= h t) as logarithmic bounds, and the same for its complement."""
 
     low: float
@@ -71,12 +70,8 @@ def tails_of_bracket(steps: list[int], bracket: Bracket) -> list[Tail]:
     other = bracket.one_minus()
     lows, highs = bracket.log_lower(), bracket.log_upper()
     rest_lows, rest_highs = other.log_lower(), other.log_upper()
-    result = []
-    for i, step in enumerate(steps):
-        own = (float(lows[i]), float(highs[i]))
-        rest = (float(rest_lows[i]), float(rest_highs[i]))
-        result.append(Tail(*own, *rest) if step > 0 else Tail(*rest, *own))
-    return result
+    ends = zip(steps, lows.tolist(), highs.tolist(), rest_lows.tolist(), rest_highs.tolist(), strict=True)
+    return [Tail(a, b, c, d) if step > 0 else Tail(c, d, a, b) for step, a, b, c, d in ends]
 
 
 def _conditioned(contours: Contours, t: int) -> Bracket | None:
@@ -108,12 +103,16 @@ def beta_at_edge(
     lattice: Lattice, alpha: Fraction, near: int, tails_at: Callable[[list[int]], list[Tail]]
 ) -> tuple[float, float]:
     """The bounds of beta(alpha) from certified tails, searched from edge `near`, which only affects speed."""
-    side = _Side(alpha)
+    side = _side(alpha)
     tails = surrounding_vertices(near, tails_at, side.alpha_at_least, side.alpha_at_most)
     betas = dict(zip(tails, tails_at([lattice.spread_steps + 1 - t for t in tails]), strict=True))
 
+    # h t - R/2 in whole numbers, of which Python gives the nearest double of a quotient
+    whole = math.lcm(lattice.step.denominator, 2 * lattice.spread.denominator)
+    rise, fall = int(lattice.step * whole), int(lattice.spread / 2 * whole)
+
     def line(vertex: int, edge: int) -> tuple[float, float]:
-        return side.line(betas[vertex], tails[vertex], float(lattice.step * edge - lattice.spread / 2))
+        return side.line(betas[vertex], tails[vertex], (rise * edge - fall) / whole)
 
     lower, upper = polygon_bounds(list(tails), line)
     # a few times the smallest double covers the underflow of the parts of `upper`
@@ -208,6 +207,10 @@ class _Side:
         bottom, top = _exp(beta.low), _exp(beta.high)
         slacks = EXP_SLACK * (bottom + abs(ends[0])), EXP_SLACK * (top + abs(ends[1]))
         return (bottom + ends[0]) - slacks[0], (top + ends[1]) + slacks[1]
+
+
+_side = lru_cache(maxsize=64)(_Side)
+"""`_Side`, kept for the next pair."""
 
 
 def _gap(log_factor: float, log_x: float, log_y: float) -> float:

@@ -5,6 +5,7 @@
 Fraction(24811, 5000)
 """
 
+from exactdp.census.budget_costs import CellCosts
 from exactdp.census.budget_files import budget_toml, read_budget
 from exactdp.census.cell_noise import CellNoise
 from exactdp.census.design_proof import certify_design
@@ -16,6 +17,7 @@ from exactdp.census.study import Study
 
 __all__ = [
     "Allocation",
+    "CellCosts",
     "CellNoise",
     "PairResult",
     "Release",

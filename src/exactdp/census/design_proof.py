@@ -23,6 +23,7 @@ from exactdp.accounting.certificates.certificate import versions
 from exactdp.accounting.certificates.routes import EngineRoute, lattice_of
 from exactdp.accounting.composition import Composition
 from exactdp.accounting.pairs import Pairs
+from exactdp.accounting.shared_pairs import SharedPairs
 from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, ball, bits_of, fraction, precision, raised
 from exactdp.brackets import Point
@@ -39,16 +40,16 @@ from exactdp.census.design_certificate import (
     checked_question,
     rounded_up,
 )
+from exactdp.census.overall import sides
 from exactdp.census.pair_results import overall_of
 from exactdp.census.releases import Release
-from exactdp.doubles import EXP_SLACK, Ints
 from exactdp.elementwise import DIGITS as BALL_DIGITS
 from exactdp.engine.family.contours import SPACING, Family
 from exactdp.engine.lattice.tilts import delta_payoff, rung_index
 from exactdp.engine.payoff import delta_threshold
 from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from exactdp.numbers import Number, log_rational, rational, whole
+from exactdp.numbers import Number, rational, whole
 from exactdp.numerals import counted
 from exactdp.strict_json import LARGEST_EXPONENT
 
@@ -57,7 +58,7 @@ _LOG = logging.getLogger(__name__)
 _SPARE = 3  # digits beyond those of the answer to which the witness's own answer is found
 _ROUNDS = 6  # how often the working digits of a comparison in balls are doubled
 _LEAST_LOG = -LARGEST_EXPONENT * math.log(10)
-_SHARED, _GAP, _ALONE, _BALLS = METHODS
+_SHARED, _, _ALONE, _BALLS = METHODS  # the second one proved certificates of earlier versions
 
 Pair = tuple[int, int]
 
@@ -96,19 +97,6 @@ def certify_design(
     if path is not None:
         result.save(path)
     return result
-
-
-def sides(point: Point, delta: Fraction) -> Ints:
-    """Where certified points are proved to be: -1 at most `delta`, 1 above it, 0 where they do not tell."""
-    if delta >= 1:
-        return np.full(len(point.log_density), -1, dtype=np.int64)
-    small = delta <= Fraction(1, 2)
-    target = log_rational(delta if small else 1 - delta)
-    error = EXP_SLACK * (1 + abs(target))
-    bracket = point.delta if small else point.rest
-    above, below = bracket.log_lower() > target + error, bracket.log_upper() <= target - error
-    found: Ints = above.astype(np.int64) - below.astype(np.int64)
-    return found if small else -found
 
 
 def side_of_ball(value: arb, delta: Fraction) -> int:
@@ -230,11 +218,11 @@ class _LeastAnswer:
         above = [c for c in ranked if found[self._places[c]] > 0]
         if above:
             return above
-        family = overall.pairs.family if isinstance(overall.pairs, Pairs) else None
-        shares = family is not None and _shares(family)
-        self._contours.update(dict.fromkeys(_shared_contours(family, epsilon) if family and shares else ()))
+        shares = isinstance(overall.pairs, SharedPairs) and overall.pairs.shares
+        if shares and isinstance(overall.pairs, Pairs):
+            self._contours.update(dict.fromkeys(_shared_contours(overall.pairs.family, epsilon)))
         left = [c for c in ranked if not found[self._places[c]]]
-        self._methods[_GAP if overall.is_screened else _SHARED if shares else _ALONE] += len(ranked) - len(left)
+        self._methods[_SHARED if shares else _ALONE] += len(ranked) - len(left)
         for number, composition in enumerate(left):
             self.told(f"{counted(len(left) - number, 'composition')} to be decided one by one")
             side, method = self._side(composition, epsilon, delta)
@@ -298,10 +286,6 @@ def _ends(point: Point) -> tuple[Fraction, Fraction]:
     with precision(BITS):
         least = fraction(arb(low).exp().lower()) if low > 2 * _LEAST_LOG else Fraction(0)
         return least, min(fraction(arb(high).exp().upper()), Fraction(1))
-
-
-def _shares(family: Family) -> bool:
-    return len(family.members) > 1 and family.can_share
 
 
 def _shared_contours(family: Family, epsilon: Fraction) -> list[DesignContour]:

@@ -82,6 +82,11 @@ class Grids:
         """The grids by the name of what is computed on them."""
         return {"delta": self.epsilons, "epsilon": self.deltas, "beta": self.alphas}
 
+    @property
+    def size(self) -> int:
+        """How many numbers are asked of every pair."""
+        return len(self.epsilons) + len(self.deltas) + len(self.alphas)
+
 
 def _listed(values: Iterable[Number] | None, name: str) -> list[Number]:
     if isinstance(values, (str, bytes)) or not (values is None or isinstance(values, Iterable)):

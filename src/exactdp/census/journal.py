@@ -65,6 +65,10 @@ class Journal:
         journal = cls(folder, release, grids)
         return replace(journal, path=folder / f"progress-{journal.question[:12]}.jsonl")
 
+    def of(self, grids: Grids) -> Journal:
+        """The journal of a slice of this question, beside it: a question of its own."""
+        return self if grids == self.grids else Journal.open(self.path.parent, self.release, grids)
+
     @cached_property
     def question(self) -> str:
         """A digest of what is asked: the design, the grids, the arithmetic."""

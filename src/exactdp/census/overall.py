@@ -10,135 +10,257 @@ every slope gives a proven lower bound, and every chord between two vertices a p
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtri_exp
 
+from exactdp.accounting.batched_dual import betas_from_profiles
 from exactdp.accounting.epsilon_search import both_readings, gaussian_start
 from exactdp.accounting.pairs import Pairs
 from exactdp.accounting.separate_pairs import PairAnswers, Question
+from exactdp.accounting.shared_pairs import USELESS, SharedPairs
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
-from exactdp.accounting.tradeoff_dual import beta_from_profile, curve_from_profile
-from exactdp.brackets import Point
-from exactdp.doubles import CHAIN_SLACK, TINY, exp_above, exp_below
-from exactdp.engine.lattice.accuracy import ACCURACY
+from exactdp.accounting.tradeoff_dual import beta_from_profile, curve_from_profile, evenly
+from exactdp.brackets import Point, PointAt, both, mirrored_point
+from exactdp.census.envelope import Extremes, envelope_bounds
+from exactdp.doubles import CHAIN_SLACK, EXP_SLACK, Ints
 from exactdp.errors import LatticeTooFineError
 from exactdp.numbers import log_rational
 from exactdp.widths import REMEDY
 
-_SEARCH_STEPS = 100
+_EXTREMES_HELD = 4096  # a dozen numbers each
+_FEW, _PLACES = (
+    16,
+    25,
+)  # pairs that are all likely; slopes at which the likely ones of more are found, which curves ask as well
+_QUESTIONS = 1 << 16  # that are asked of the pairs at once
+
+
+def sides(point: Point, delta: Fraction) -> Ints:
+    """Where certified points are proved to be: -1 at most `delta`, 1 above it, 0 where they do not tell."""
+    if delta >= 1:
+        return np.full(len(point.log_density), -1, dtype=np.int64)
+    small = delta <= Fraction(1, 2)
+    target = log_rational(delta if small else 1 - delta)
+    error = EXP_SLACK * (1 + abs(target))
+    bracket = point.delta if small else point.rest
+    above, below = bracket.log_lower() > target + error, bracket.log_upper() <= target - error
+    found: Ints = above.astype(np.int64) - below.astype(np.int64)
+    return found if small else -found
 
 
 @dataclass(frozen=True)
 class Overall:
-    """The worst over all pairs of a family, for any argument."""
+    """The worst over all pairs of a family, for any argument.
+
+    Questions are asked in lists: what pairs share is planned once for all of them. An answer does not depend on the others.
+    """
 
     pairs: PairAnswers
-    is_screened: ClassVar[bool] = False
-    """Whether `point` is faster than the answers of the pairs themselves, with wider bounds."""
+    _found: dict[Fraction, Extremes] = field(default_factory=dict, repr=False, compare=False, kw_only=True)
 
     @property
     def _all(self) -> range:
         return range(self.pairs.count)
 
+    def points(self, epsilons: Sequence[Fraction]) -> Iterator[Point]:
+        """delta(epsilon) and 1 - delta(epsilon) of every pair, at one epsilon after the other."""
+        count, at_once = self.pairs.count, max(1, _QUESTIONS // self.pairs.count)
+        for first in range(0, len(epsilons), at_once):
+            asked = epsilons[first : first + at_once]
+            rows = np.array(self.pairs.table(self._all, asked).rows()).reshape(7, count, len(asked))
+            yield from (Point.of_rows(rows[:, :, i]) for i in range(len(asked)))
+
     def point(self, epsilon: Fraction) -> Point:
         """delta(epsilon) and 1 - delta(epsilon) of every pair."""
-        return self.pairs.profile([Question(p, epsilon) for p in self._all])
+        return next(iter(self.points([epsilon])))
+
+    def extremes(self, epsilons: Sequence[Fraction]) -> list[Extremes]:
+        """The worst of all pairs at each epsilon; what was asked before is not asked again, the rest together."""
+        if len(self._found) > _EXTREMES_HELD:
+            self._found.clear()
+        found = {e: self._found[e] for e in epsilons if e in self._found}
+        missing: dict[Fraction, list[Fraction]] = {}
+        for e in dict.fromkeys(epsilons):
+            if e not in found:  # what shares has the same loss in both directions
+                missing.setdefault(abs(e) if isinstance(self.pairs, SharedPairs) else e, []).append(e)
+        asked = sorted(missing)  # neighbours share contours
+        for size, point in zip(asked, self.points(asked), strict=True):
+            for e in missing[size]:
+                found[e] = self._found[e] = Extremes.of(point if e == size else mirrored_point(point, e))
+        return [found[e] for e in epsilons]
+
+    def deltas(self, epsilons: Sequence[Fraction]) -> list[tuple[float, float]]:
+        """Bounds of the largest delta(epsilon)."""
+        return [found.delta for found in self.extremes(epsilons)]
 
     def delta(self, epsilon: Fraction) -> tuple[float, float]:
         """Bounds of the largest delta(epsilon)."""
-        delta = self.point(epsilon).delta
-        return float(delta.lower_floats().max()), float(min(delta.upper_floats().max(), 1.0))
+        return self.deltas([epsilon])[0]
+
+    def log_deltas(self, epsilons: Sequence[Fraction]) -> list[tuple[float, float]]:
+        """Bounds of the logarithm of the largest delta(epsilon)."""
+        return [found.log_delta for found in self.extremes(epsilons)]
 
     def log_delta(self, epsilon: Fraction) -> tuple[float, float]:
         """Bounds of the logarithm of the largest delta(epsilon)."""
-        delta = self.point(epsilon).delta
-        return float(delta.log_lower().max()), min(float(delta.log_upper().max()), 0.0)
+        return self.log_deltas([epsilon])[0]
 
-    def epsilon(self, delta: Fraction) -> tuple[float, float]:
+    def side(self, epsilon: Fraction, delta: Fraction) -> int:
+        """Whether the release satisfies (epsilon, delta): -1 if every pair is proved to, 1 if one is proved not to, 0 if neither.
+
+        The one place where a stated guarantee of all pairs is decided.
+        """
+        return int(sides(self.point(epsilon), delta).max())
+
+    def epsilons(self, deltas: Sequence[Fraction]) -> list[tuple[float, float]]:
         """Bounds of the largest epsilon(delta), 0 < delta < 1.
 
         The epsilon of one pair is a lower bound. A pair whose delta there is proved to be at most the given one cannot have
-        a larger epsilon; the others are asked themselves, the most suspicious first.
+        a larger epsilon; the others are asked themselves.
         """
-        small = delta <= Fraction(1, 2)
-        target = log_rational(delta if small else 1 - delta)
-        error = CHAIN_SLACK * (1 + abs(target))
-        guess = gaussian_start(self.pairs.spread, delta)
-        suspects = dict.fromkeys(self._all, True)
-        lower, upper = -math.inf, -math.inf
-        at = guess
-        while suspects:
-            point = self.point(min(both_readings(at)))  # delta is largest at the smaller reading
-            bounds = point.delta.log_upper() if small else -point.rest.log_lower()
-            limit = target - error if small else -(target + error)
-            worst = max(suspects, key=lambda p: bounds[p])
-            if upper > -math.inf:
-                suspects = {p: True for p in suspects if bounds[p] > limit}
-                if worst not in suspects:
-                    break
-            low, high = self.pairs.answers(worst).epsilon_bracket(delta)
-            suspects.pop(worst)
-            lower, upper = max(lower, low), max(upper, high)
-            at = upper
-        return lower, upper
+        searches = [_Suspects(delta, gaussian_start(self.pairs.spread, delta), self.pairs.count) for delta in deltas]
+        going = searches
+        while going:
+            looked = self.points([min(both_readings(search.at)) for search in going])  # delta is largest there
+            asked = [
+                (search, Question(p, search.delta))
+                for search, point in zip(going, looked, strict=True)
+                for p in search.suspected(point)
+            ]
+            lows, highs = self.pairs.epsilons([question for _, question in asked])
+            for (search, question), low, high in zip(asked, lows.tolist(), highs.tolist(), strict=True):
+                search.learn(question.pair, low, high)
+            going = [search for search in going if search.left]
+        return [(search.lower, search.upper) for search in searches]
+
+    def epsilon(self, delta: Fraction) -> tuple[float, float]:
+        """Bounds of the largest epsilon(delta), 0 < delta < 1."""
+        return self.epsilons([delta])[0]
+
+    def betas(self, alphas: Sequence[Fraction]) -> list[tuple[float, float]]:
+        """Bounds of the lower convex envelope of all trade-off curves at each alpha, 0 < alpha < 1."""
+        if isinstance(self.pairs, Pairs):
+            try:
+                return envelope_bounds(self.extremes, self._likely, self.pairs, alphas)
+            except LatticeTooFineError:
+                pass  # by the dual, which needs no vertices
+        return self._betas_by_dual(alphas)
+
+    def _betas_by_dual(self, alphas: Sequence[Fraction]) -> list[tuple[float, float]]:
+        """From delta alone: the largest of several concave functions' complements is concave, too (Theorem 15)."""
+        if not isinstance(self.pairs, SharedPairs) or not self.pairs.shares:
+            return [self.beta_by_dual(alpha) for alpha in alphas]
+        deviation = math.sqrt(self.pairs.spread)
+        quantiles = np.array([-float(ndtri_exp(log_rational(alpha))) for alpha in alphas])
+        starts = quantiles * deviation - self.pairs.spread / 2
+        lower, upper = betas_from_profiles(
+            lambda _, epsilons: self._worst_shared(epsilons), list(alphas), starts, np.full(len(starts), deviation)
+        )
+        found = list(zip(lower.tolist(), upper.tolist(), strict=True))
+        for ask in (
+            self._worst_shared,
+            self.worst,
+        ):  # next to an atom the first is wide, and mostly good enough all the same
+            for i, (low, high) in enumerate(found):
+                if not high - low <= self.pairs.resort_width_beta * high:
+                    if ask == self._worst_shared and ask([Fraction(abs(starts[i]))]).is_wide(USELESS)[0]:
+                        continue
+                    found[i] = both((low, high), self.beta_by_dual(alphas[i], ask))
+        return found
+
+    def _worst_shared(self, epsilons: Sequence[Fraction]) -> Point:
+        """`worst` as narrow as shared contours make it."""
+        assert isinstance(self.pairs, SharedPairs)
+        columns, everyone = [], np.arange(self.pairs.count)
+        for e in epsilons:
+            found = Extremes.of(self.pairs.shared_at(everyone, [e], np.zeros_like(everyone)))
+            columns.append((0.0, *found.delta, *found.rest, found.log_density))
+        return Point.of_rows(np.array(columns).T)
 
     def beta(self, alpha: Fraction) -> tuple[float, float]:
         """Bounds of the lower convex envelope of all trade-off curves at alpha, 0 < alpha < 1."""
-        if isinstance(self.pairs, Pairs) and self.pairs.on_lattices:
-            try:
-                return _Envelope(self, self.pairs, alpha).bounds()
-            except LatticeTooFineError:
-                pass  # by the dual, which needs no vertices
-        return self.beta_by_dual(alpha)
+        return self.betas([alpha])[0]
 
-    def beta_by_dual(self, alpha: Fraction) -> tuple[float, float]:
+    @cached_property
+    def _likely(self) -> list[int]:
+        """Pairs that are likely to be the worst somewhere on the curve. Heuristic: affects speed only."""
+        if self.pairs.count <= _FEW:
+            return list(self._all)
+        found = self.extremes([Fraction(abs(e)) for e in evenly(self._reach, _PLACES).tolist()])
+        return sorted({pair for worst in found for pair in (worst.by_delta, worst.by_rest)})
+
+    @property
+    def _reach(self) -> float:
+        """The logarithms of slopes over which the curve bends."""
+        return self.pairs.spread / 2 + 7.1 * math.sqrt(self.pairs.spread)
+
+    def beta_by_dual(self, alpha: Fraction, worst: PointAt | None = None) -> tuple[float, float]:
         """The same from delta alone."""
         spread = self.pairs.spread
         quantile = -float(ndtri_exp(log_rational(alpha)))
-        return beta_from_profile(self.worst, alpha, quantile * math.sqrt(spread) - spread / 2, math.sqrt(spread))
+        start, scale = quantile * math.sqrt(spread) - spread / 2, math.sqrt(spread)
+        if isinstance(self.pairs, SharedPairs):
+            return beta_from_profile(worst or self.worst, alpha, start, scale, enough=self.pairs.resort_width_beta)
+        return beta_from_profile(self.worst, alpha, start, scale)
 
     @property
     def greatest_loss(self) -> tuple[float, float]:
         """Bounds of the greatest loss of all pairs, epsilon at delta = 0: infinite for Gaussian noise."""
         return math.inf, math.inf
 
-    def suspects(self, quantity: str, at: Fraction) -> Sequence[int]:
-        """The pairs that can be the worst for one question, by their numbers: all, unless some are proved not to be."""
-        return self._all
-
-    def worst(self, epsilons: list[Fraction]) -> Point:
+    def worst(self, epsilons: Sequence[Fraction]) -> Point:
         """At each epsilon the largest delta and the smallest 1 - delta of all pairs."""
-        columns = []
-        for epsilon in epsilons:
-            point = self.point(epsilon)
-            at = int(np.argmax(point.delta.log_upper()))
-            delta = 0.0, float(point.delta.lower_floats().max()), float(point.delta.upper_floats().max())
-            scale = float(point.rest.log_scale[int(np.argmin(point.rest.log_lower()))])
-            with np.errstate(over="ignore"):  # far above the least: of no consequence
-                moved = np.exp(point.rest.log_scale - scale)
-            low, high = float((point.rest.lower * moved).min()), float((point.rest.upper * moved).min())
-            columns.append(
-                (*delta, scale, low * (1 - CHAIN_SLACK), high * (1 + CHAIN_SLACK), float(point.log_density[at]))
-            )
+        columns = [(0.0, *found.delta, *found.rest, found.log_density) for found in self.extremes(epsilons)]
         return Point.of_rows(np.array(columns).T)
 
     def curve(self, num: int, remedy: str = REMEDY) -> TradeOffCurve:
         """At most `num` points on or below the envelope, convex, from (0, 1) to (1, 0)."""
-        spread = self.pairs.spread
-        return curve_from_profile(self.worst, spread / 2 + 7.1 * math.sqrt(spread), num, remedy=remedy)
+        return curve_from_profile(self.worst, self._reach, num, remedy=remedy)
+
+
+@dataclass
+class _Suspects:
+    """The search for the largest epsilon at one delta: what is known of it, and the pairs that may have a larger one."""
+
+    delta: Fraction
+    at: float
+    pairs: int
+
+    def __post_init__(self) -> None:
+        self.left = dict.fromkeys(range(self.pairs))
+        self.lower = self.upper = -math.inf
+        self._small = self.delta <= Fraction(1, 2)
+        self._target = log_rational(self.delta if self._small else 1 - self.delta)
+
+    def suspected(self, point: Point) -> list[int]:
+        """The pairs to be asked, from delta of all of them at `at`: the worst one first, then all that are not ruled out."""
+        error = CHAIN_SLACK * (1 + abs(self._target))
+        bounds = point.delta.log_upper() if self._small else -point.rest.log_lower()
+        limit = self._target - error if self._small else -(self._target + error)
+        if self.upper == -math.inf:
+            return [max(self.left, key=lambda p: bounds[p])]
+        self.left = {p: None for p in self.left if bounds[p] > limit}
+        return list(self.left)
+
+    def learn(self, pair: int, low: float, high: float) -> None:
+        """What one pair has been found to have; it is a suspect no more."""
+        del self.left[pair]
+        self.lower, self.upper = max(self.lower, low), max(self.upper, high)
+        self.at = self.upper
 
 
 class SeparateOverall(Overall):
     """The worst over pairs of any mechanisms, each asked by itself; a single pair's own answers are the overall ones."""
 
-    def beta(self, alpha: Fraction) -> tuple[float, float]:
-        """Bounds of the lower convex envelope of all trade-off curves at alpha, 0 < alpha < 1."""
-        return self.pairs.answers(0).beta_bracket(alpha) if self.pairs.count == 1 else self.beta_by_dual(alpha)
+    def betas(self, alphas: Sequence[Fraction]) -> list[tuple[float, float]]:
+        """Bounds of the lower convex envelope of all trade-off curves at each alpha, 0 < alpha < 1."""
+        one = self.pairs.answers(0).beta_bracket if self.pairs.count == 1 else self.beta_by_dual
+        return [one(alpha) for alpha in alphas]
 
     def curve(self, num: int, remedy: str = REMEDY) -> TradeOffCurve:
         """At most `num` points on or below the envelope, convex, from (0, 1) to (1, 0)."""
@@ -149,116 +271,3 @@ class SeparateOverall(Overall):
         """Bounds of the greatest loss of all pairs: finite where all noise is Laplace."""
         lows, highs = zip(*(self.pairs.answers(p).greatest_loss for p in self._all), strict=True)
         return max(lows), max(highs)
-
-
-@dataclass(frozen=True)
-class _Vertex:
-    """A point on or above the envelope: u stands for alpha, or for 1 - alpha where alpha is above 1/2."""
-
-    u: float
-    beta: float
-    pair: int
-    step: int
-
-
-class _Envelope:
-    """The search for the slope at which lower and upper bound meet."""
-
-    def __init__(self, overall: Overall, pairs: Pairs, alpha: Fraction) -> None:
-        self._overall = overall
-        self._pairs = pairs
-        self._alpha = alpha
-        self._small = alpha <= Fraction(1, 2)
-        self._u = float(alpha if self._small else 1 - alpha)
-        self._log_u = log_rational(alpha if self._small else 1 - alpha)
-        self._log_alpha = log_rational(alpha)
-        # the last resort in both directions: the corners of the unit square
-        self._left = _Vertex(0.0 if self._small else 1.0, 1.0, -1, 0)
-        self._right = _Vertex(1.0 if self._small else 0.0, 0.0, -1, 0)
-        self._lower = 0.0
-
-    def bounds(self) -> tuple[float, float]:
-        lattice = self._pairs.family.typical[0]
-        deviation = math.sqrt(lattice.r)
-        quantile = -float(ndtri_exp(self._log_u)) * (1 if self._small else -1)
-        start = quantile * deviation - lattice.r / 2
-        reach = max(4 * lattice.h, 1e-6 * deviation)
-        epsilon = Fraction(start)
-        for _ in range(_SEARCH_STEPS):
-            fresh = self._look(epsilon)
-            if self._upper() - self._lower <= ACCURACY / 4 * self._upper():
-                break
-            if self._left.pair < 0 or self._right.pair < 0:  # one side is still a corner: go there, further each time
-                epsilon = Fraction(start + reach if self._left.pair < 0 else start - reach)
-                reach = min(8 * reach, 50 * deviation + lattice.r)
-            elif fresh:
-                epsilon = self._between()
-            else:
-                break
-        return max(self._lower, 0.0), min(self._upper(), 1.0)
-
-    def _look(self, epsilon: Fraction) -> bool:
-        """Improve the bounds by the line of slope e^epsilon and the vertex it touches; False if that brings nothing new."""
-        pairs = self._pairs
-        point = self._overall.point(abs(epsilon))
-        by_rest = epsilon >= 0 or self._small
-        worst = int(np.argmin(point.rest.log_lower()) if by_rest else np.argmax(point.delta.log_upper()))
-        before = self._lower
-        self._lower = max(self._lower, self._line(point, epsilon))
-        lattice = pairs.family.typical_of(worst)
-        step = math.ceil((epsilon + lattice.half_spread) / lattice.step)
-        known = {(v.pair, v.step) for v in (self._left, self._right)}
-        fresh = False
-        for t in {step, step + 1} if (epsilon + lattice.half_spread) / lattice.step == step else {step}:
-            if (worst, t) not in known:
-                self._take(worst, t, lattice.spread_steps)
-                fresh = True
-        return fresh or self._lower > before
-
-    def _take(self, pair: int, step: int, total: int) -> None:
-        """Put a vertex on its side of alpha, in place of the one there."""
-        alpha, beta = self._pairs.tails([(pair, step), (pair, total + 1 - step)])
-        # upwards and to the right, both of which stay above the envelope
-        log = alpha.high if self._small else alpha.rest_low
-        u = (exp_above if self._small else exp_below)(log, CHAIN_SLACK)
-        vertex = _Vertex(u, exp_above(beta.high, CHAIN_SLACK), pair, step)
-        on_right = u >= self._u if self._small else u <= self._u
-        self._left, self._right = (self._left, vertex) if on_right else (vertex, self._right)
-
-    def _line(self, point: Point, epsilon: Fraction) -> float:
-        """min over pairs of 1 - delta(epsilon), less e^epsilon alpha: below the envelope (weak duality).
-
-        `point` is taken at |epsilon|; for negative epsilon, 1 - delta(epsilon) = e^epsilon (1 - delta(-epsilon)).
-        """
-        e = float(epsilon)
-        slack = CHAIN_SLACK * (1 + abs(e))
-        if epsilon >= 0:
-            slack += CHAIN_SLACK * abs(self._log_alpha)
-            rest = float(point.rest.lower_floats().min())
-            return rest - math.exp(min(e + self._log_alpha, 700.0)) * (1 + slack) - slack * rest - TINY
-        # 1 - alpha - delta as a difference of two numbers that are known in relative terms
-        if self._small:
-            first, second = float(point.rest.lower_floats().min()), self._u
-        else:
-            first, second = self._u, float(point.delta.upper_floats().max())
-        return math.exp(e) * ((first - second) - slack * (first + second)) - TINY
-
-    def _between(self) -> Fraction:
-        """The logarithm of the slope of the chord between the two vertices, exact where it is an edge of one pair's curve."""
-        left, right = self._left, self._right
-        if left.pair == right.pair and left.step == right.step + 1:
-            lattice = self._pairs.family.typical_of(left.pair)
-            return lattice.step * right.step - lattice.half_spread
-        gap = abs(right.u - left.u)
-        return Fraction(math.log(max(left.beta - right.beta, 5e-324)) - math.log(max(gap, 5e-324)))
-
-    def _upper(self) -> float:
-        """The chord between the two vertices at alpha."""
-        left, right = self._left, self._right
-        gap = abs(right.u - left.u)
-        if gap == 0:
-            return max(left.beta, right.beta)
-        share = min(max(abs(right.u - self._u) / gap, 0.0), 1.0)
-        rise = max(left.beta - right.beta, 0.0)
-        # u itself is rounded, which moves the chord by its slope times that
-        return (right.beta + rise * share) * (1 + CHAIN_SLACK) + rise / gap * (self._u * CHAIN_SLACK + TINY) + TINY

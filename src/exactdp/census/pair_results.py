@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from exactdp.accounting.composition import Composition
-from exactdp.accounting.pairs import Pairs
-from exactdp.accounting.separate_pairs import HELD, Question, SeparatePairs
+from exactdp.accounting.line_pairs import LinePairs
+from exactdp.accounting.pairs import Pairs, PairsOnOwnLattices
+from exactdp.accounting.separate_pairs import Question, SeparatePairs
+from exactdp.accounting.shared_pairs import SharedPairs
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
 from exactdp.census.cell_noise import DISCRETE_GAUSSIAN
 from exactdp.census.grids import Grids
-from exactdp.census.overall import Overall, SeparateOverall
+from exactdp.census.overall import Overall, SeparateOverall, sides
 from exactdp.census.releases import Release
-from exactdp.census.screening import ScreenedOverall
 from exactdp.census.workers import Runner
 from exactdp.doubles import Floats
 from exactdp.engine.family.contours import Family
+from exactdp.engine.family.line_contours import ROUGH, LineFamily
 from exactdp.engine.lattice.lattice import Group
 from exactdp.errors import AccuracyError
 from exactdp.guarantees.neighbours import REPLACE
@@ -31,7 +34,11 @@ from exactdp.guarantees.neighbours import REPLACE
 Interval = tuple[float, float] | tuple[Decimal, Decimal]
 
 _FEW = 12  # pairs that are asked one by one without a second thought
-_CHUNK = 24  # pairs for each task where float64 does the work
+_CHUNK = 24  # pairs for each task where each is asked by itself in float64
+_SLICES = {"beta": 8, "epsilon": 12, "delta": 14}
+"""Arguments that are asked together, so that little is planned twice; the longest first."""
+_MOST_SLICES = 8  # of one grid: each plans its contours anew
+_QUESTIONS = 1 << 15  # for each task where contours are shared
 
 
 @steady
@@ -67,26 +74,45 @@ def sound(result: PairResult, grids: Grids) -> PairResult:
 
 
 def make_overall(release: Release) -> Overall:
-    """The engine behind a release: contours that all pairs share where they can be, answers pair by pair otherwise."""
-    family = _family(release)
-    if family is None:
-        return SeparateOverall(SeparatePairs(tuple(release.pair(*pair).mechanisms for pair in release.pairs)))
-    is_slow = not family.can_share and len(family.pairs) > _FEW
-    return (ScreenedOverall if is_slow else Overall)(Pairs(family))
+    """The engine behind a release: contours that all pairs share, on a lattice or on the line; answers pair by pair otherwise."""
+    if len(release.pairs) > 1:
+        family = _lattice_family(release)
+        if family is not None and family.can_share:
+            return Overall(Pairs(family))
+        if family is not None and len(family.pairs) <= _FEW and (own := PairsOnOwnLattices(family)).can_answer:
+            return Overall(own)
+        if len(release.pairs) > _FEW and (line := _line_family(release)).can_share:
+            return Overall(LinePairs(line))
+    return SeparateOverall(SeparatePairs(tuple(release.pair(*pair).mechanisms for pair in release.pairs)))
 
 
-def _family(release: Release) -> Family | None:
-    """The paths as members of a family, if all noise is discrete Gaussian and pairs are pairs of them.
+def stated_side(release: Release, epsilon: Fraction, delta: Fraction) -> int:
+    """Whether a release satisfies (epsilon, delta): -1 if every pair is proved to, 1 if one is proved not to, 0 if neither.
 
-    Sensitivities can give the paths different spreads: then there is nothing to share, and the screen is for many pairs only.
+    Contours that take little time and leave bounds about 1e-6 wide decide nearly always, else the engine of the release.
     """
+    if len(release.pairs) > _FEW and (line := replace(_line_family(release), widths=ROUGH)).can_share:
+        everyone = np.arange(len(release.pairs))
+        point = LinePairs(line).shared_at(everyone, [epsilon], np.zeros_like(everyone))
+        found = int(sides(point, delta).max())
+        if found:
+            return found
+    return make_overall(release).side(epsilon, delta)
+
+
+def _lattice_family(release: Release) -> Family | None:
+    """The paths as members of a family on a lattice, if all noise is discrete Gaussian and pairs are pairs of them."""
     if release.relation != REPLACE or any(noise.kind != DISCRETE_GAUSSIAN for noise in release.noise.values()):
         return None
     paths = [Composition(allocation.mechanisms) for _, allocation in sorted(release.allocations.items())]
-    family = Family(tuple(Group.of_each(path.discrete_gaussians) for path in paths))
-    if release.noise and len(family.pairs) <= HELD and len({lattice.spread for lattice in family.own}) > 1:
-        return None
-    return family
+    return Family(tuple(Group.of_each(path.discrete_gaussians) for path in paths))
+
+
+def _line_family(release: Release) -> LineFamily:
+    """The paths as members of a family on the line, each pair of neighbours with the places of its paths."""
+    place = {number: i for i, number in enumerate(sorted(release.allocations))}
+    members = tuple(release.allocations[number].mechanisms for number in place)
+    return LineFamily(members, tuple(tuple(place[n] for n in pair if n in place) for pair in release.pairs))
 
 
 overall_of = lru_cache(maxsize=2)(make_overall)
@@ -100,15 +126,19 @@ def account_pairs(release: Release, pairs: list[tuple[int, int]], grids: Grids) 
         return [_in_balls(release.pair(*pair), pair, grids, grids.digits) for pair in pairs]
     engine = overall_of(release).pairs
     place = {pair: i for i, pair in enumerate(release.pairs)}
-    ask: dict[str, Callable[[list[Question]], tuple[Floats, Floats]]] = {
-        "delta": lambda questions: _floats(engine.profile(questions).delta),
-        "epsilon": engine.epsilons,
-        "beta": engine.betas,
+    numbers = [place[pair] for pair in pairs]
+
+    def questions(grid: Sequence[Fraction]) -> list[Question]:
+        return [Question(number, x) for number in numbers for x in grid]
+
+    ask: dict[str, Callable[[Sequence[Fraction]], tuple[Floats, Floats]]] = {
+        "delta": lambda grid: _floats(engine.table(numbers, list(grid)).delta),
+        "epsilon": lambda grid: engine.epsilons(questions(grid)),
+        "beta": lambda grid: engine.betas(questions(grid)),
     }
     columns: dict[str, list[tuple[Interval, ...]]] = {}
     for name, grid in grids.by_quantity.items():
-        questions = [Question(place[pair], x) for pair in pairs for x in grid]
-        lower, upper = ask[name](questions) if questions else (np.empty(0), np.empty(0))
+        lower, upper = ask[name](grid) if grid and pairs else (np.empty(0), np.empty(0))
         both: list[Interval] = list(zip(lower.tolist(), upper.tolist(), strict=True))
         columns[name] = [tuple(both[i * len(grid) : (i + 1) * len(grid)]) for i in range(len(pairs))]
     return [PairResult(pair, *(columns[name][i] for name in columns)) for i, pair in enumerate(pairs)]
@@ -127,9 +157,67 @@ def _in_balls(composition: Composition, pair: tuple[int, int], grids: Grids, dig
     return PairResult(pair, *columns)
 
 
-def run(release: Release, grids: Grids, runner: Runner, pairs: Iterable[tuple[int, int]]) -> Iterator[list[PairResult]]:
-    """The results of the pairs, in parts, as they are ready."""
-    todo = list(pairs)
-    size = 1 if grids.digits is not None else len(todo) if runner.is_serial and not runner.in_small_parts else _CHUNK
-    parts = [todo[i : i + max(size, 1)] for i in range(0, len(todo), max(size, 1))]
-    return runner.map(partial(account_pairs, release, grids=grids), parts)
+@dataclass(frozen=True)
+class StudyPart:
+    """A part of the work: some pairs on a slice of the grids."""
+
+    grids: Grids
+    pairs: tuple[tuple[int, int], ...]
+
+
+def slices(release: Release, grids: Grids) -> list[Grids]:
+    """The grids in slices, each of which is a question of its own; the same for every number of workers.
+
+    Where all pairs share contours, neighbouring arguments share them, and pairs should not be divided; elsewhere pairs are.
+    """
+    if grids.digits is not None or not _shares(release):
+        return [grids]
+    found = []
+    for name, most in _SLICES.items():
+        grid = grids.by_quantity[name]
+        size = max(most, math.ceil(len(grid) / _MOST_SLICES))
+        for i in range(0, len(grid), size):
+            one = [grid[i : i + size] if quantity == name else () for quantity in grids.by_quantity]
+            found.append(Grids(one[0], one[1], one[2]))
+    return found
+
+
+def parts(release: Release, grids: Grids, pairs: Sequence[tuple[int, int]], runner: Runner) -> list[StudyPart]:
+    """The work on one slice, in parts: a pair's result does not depend on them."""
+    if grids.digits is not None:
+        size = 1
+    elif runner.is_serial and not runner.in_small_parts:
+        size = len(pairs)
+    else:
+        size = _QUESTIONS // grids.size if _shares(release) else _CHUNK
+    size = max(size, 1)
+    return [StudyPart(grids, tuple(pairs[i : i + size])) for i in range(0, len(pairs), size)]
+
+
+def _shares(release: Release) -> bool:
+    engine = overall_of(release).pairs
+    return isinstance(engine, SharedPairs) and engine.shares
+
+
+def run(
+    release: Release, work: Sequence[tuple[int, StudyPart]], runner: Runner
+) -> Iterator[tuple[int, list[PairResult]]]:
+    """The results of parts, each with its number, as they are ready."""
+    return runner.map(partial(_account, release), work)
+
+
+def _account(release: Release, numbered: tuple[int, StudyPart]) -> tuple[int, list[PairResult]]:
+    number, part = numbered
+    return number, account_pairs(release, list(part.pairs), part.grids)
+
+
+def joined(
+    release: Release, grids: Grids, found: Sequence[Mapping[tuple[int, int], PairResult]]
+) -> tuple[PairResult, ...]:
+    """The results of all slices put together, in the order of pairs and grids."""
+    if len(found) == 1:
+        return tuple(found[0][pair] for pair in release.pairs)
+    return tuple(
+        PairResult(pair, *(tuple(x for one in found for x in getattr(one[pair], name)) for name in grids.by_quantity))
+        for pair in release.pairs
+    )

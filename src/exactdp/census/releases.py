@@ -23,7 +23,7 @@ from exactdp.guarantees.neighbours import ADD_REMOVE, REPLACE
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.notebooks import repr_html
-from exactdp.numbers import LARGEST_RHO, Number, exact_text, positive, shown
+from exactdp.numbers import LARGEST_RHO, Number, exact_text, positive, rational, shown
 
 if TYPE_CHECKING:
     from exactdp.census.study import Study
@@ -189,8 +189,26 @@ class Release:
             name: {query: rho / by if level in (None, name) else rho for query, rho in queries.items()}
             for name, queries in self.table.items()
         }
+        return self._with_table(table)
+
+    def with_budget(self, changes: Mapping[tuple[str, str], Number]) -> Release:
+        """The same design with so much more budget, 1 / sigma2, in some cells (level, query); less where it is negative."""
+        if not isinstance(changes, Mapping):
+            raise InvalidInputError(
+                f"Changes of a budget are a mapping from (level, query) to budget. Found {shown(changes)}."
+            )
+        table = {level: dict(queries) for level, queries in self.table.items()}
+        for cell, change in changes.items():
+            level, query = cell if isinstance(cell, tuple) and len(cell) == 2 else (cell, None)
+            if level not in table or query not in table[level]:
+                raise InvalidInputError(f"A cell is (level, query) of the table. Found {shown(cell)}.")
+            table[level][query] = positive(table[level][query] + rational(change, "budget"), "The budget of a cell")
+        return self._with_table(table)
+
+    def _with_table(self, table: Table) -> Release:
+        """The same design with other budgets; noise that there is not is refused."""
         for rho in {rho for queries in table.values() for rho in queries.values()}:
-            DiscreteGaussian(1 / rho)  # refuses noise that there is not
+            DiscreteGaussian(1 / rho)
         result = replace(self, table=table)
         result.check_noise()
         return result

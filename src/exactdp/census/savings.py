@@ -12,12 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
+from exactdp.census.pair_results import stated_side
 from exactdp.census.releases import Allocation, Release
-from exactdp.census.study import Study
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import (
     GRID,
@@ -30,6 +29,7 @@ from exactdp.guarantees.calibration import (
     least_on_grid,
     questions,
     refuse_if_rest_fails,
+    side_of_all,
 )
 from exactdp.guarantees.gaussian_estimates import gaussian_delta
 from exactdp.guarantees.neighbours import REPLACE
@@ -73,7 +73,7 @@ def level_saving(release: Release, level: str, epsilon: Number, delta: Number) -
     """For one geographic level of the full path, both paths of a pair, accounted on its own."""
     _check_level(release, level)
     part, wanted = level_pair(release, level), epsilon_delta_target(epsilon, delta)
-    asked = questions(part.scaled, wanted.holds, wanted.fails)
+    asked = questions(part.scaled, wanted.side)
     return Saving(wanted.epsilon, wanted.delta, least_on_grid(*asked, GRID, _gaussian_guess(part.mu, wanted)))
 
 
@@ -111,38 +111,31 @@ def calibrate_release(
 def is_in_range(release: Release, factor: Fraction, level: str | None = None) -> bool:
     """Whether the design with its noise times the factor is one that is allowed."""
     try:
-        _scaled(release, factor, level)
+        release.scaled(factor, level)
     except InvalidInputError:
         return False
     return True
 
 
-def _scaled(release: Release, factor: Fraction, level: str | None) -> tuple[Composition, Study]:
-    design = release.scaled(factor, level)
-    return design.proxy, design.account()
-
-
-def _questions(wanted: Target, design: tuple[Composition, Study]) -> Iterator[tuple[Target, Any]]:
-    """What must hold for the whole design, and what fails it: each target, of the curves that decide it.
+def _side(wanted: Target, design: Release) -> int:
+    """-1 where every pair of a design is proved to meet the target, 1 where one is proved not to, 0 where neither is proved.
 
     The proxy, which is one of the pairs, comes first because it is asked faster. mu is asked of every pair: a study has no
     proof of it over all epsilons.
     """
     if isinstance(wanted, MeetsAll):
-        for part in wanted.targets:
-            yield from _questions(part, design)
-        return
-    proxy, study = design
-    for curve in (proxy, *study.release.compositions) if isinstance(wanted, MeetsMu) else design:
-        yield wanted, curve
+        return side_of_all(_side(part, design) for part in wanted.targets)
+    return side_of_all(_sides(wanted, design))
 
 
-def _holds(wanted: Target, design: tuple[Composition, Study]) -> bool:
-    return all(one.holds(curve) for one, curve in _questions(wanted, design))
-
-
-def _fails(wanted: Target, design: tuple[Composition, Study]) -> bool:
-    return any(one.fails(curve) for one, curve in _questions(wanted, design))
+def _sides(wanted: Target, design: Release) -> Iterator[int]:
+    yield wanted.side(design.proxy)
+    if isinstance(wanted, MeetsMu):
+        yield from map(wanted.side, design.compositions)
+    elif isinstance(wanted, MeetsEpsilonDelta):
+        yield stated_side(design, wanted.epsilon, wanted.delta)
+    else:
+        yield wanted.side(design.account())
 
 
 def _check_level(release: Release, level: str) -> None:
@@ -151,8 +144,7 @@ def _check_level(release: Release, level: str) -> None:
 
 
 def _least_factor(release: Release, wanted: Target, level: str | None, grid: int, guess: int | None = None) -> Fraction:
-    at = partial(_scaled, release, level=level)
-    asked = questions(at, partial(_holds, wanted), partial(_fails, wanted))
+    asked = questions(partial(release.scaled, level=level), partial(_side, wanted))
     return least_on_grid(*asked, whole(grid, "grid", 1), guess)
 
 

@@ -6,6 +6,7 @@ above that is not bypassed and is spread over that level's queries in proportion
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from fractions import Fraction
 
@@ -34,9 +35,49 @@ def bypass(table: Table, bypassed: Collection[str]) -> dict[str, dict[str, Fract
         elif home is None:
             raise InvalidInputError(f"The top level cannot be bypassed: nothing above {level} could take its budget.")
         else:
-            received[home] += sum(queries.values(), Fraction(0))
+            received[home] += _total(queries)
     result = {}
     for level, extra in received.items():
-        own = sum(table[level].values(), Fraction(0))
-        result[level] = {query: rho + extra * rho / own for query, rho in table[level].items()}
+        factor = 1 + extra / _total(table[level]) if extra else Fraction(1)
+        times = {rho: rho * factor for rho in set(table[level].values())}  # many queries have the same budget
+        result[level] = {query: times[rho] for query, rho in table[level].items()}
+    return result
+
+
+def _total(queries: Mapping[str, Fraction]) -> Fraction:
+    """The sum of a level's budgets, many of which are the same."""
+    return sum((rho * count for rho, count in Counter(queries.values()).items()), Fraction(0))
+
+
+@steady
+def by_table(
+    table: Table, bypassed: Collection[str], slopes: Table, sizes: bool = False
+) -> dict[str, dict[str, Fraction]]:
+    """Slopes by the budgets of a path turned into slopes by those of the table: the chain rule of `bypass`, in exact fractions.
+
+    A query q of a level that takes over `extra` from those bypassed below has the budget b_q (1 + extra / own) on the path, own
+    the level's total. So b_q' moves it by 1 + extra / own if q' is q, less b_q extra / own^2 in any case, and a budget of a level
+    bypassed below moves it by b_q / own (docs/theory/derivatives.md, Theorem 3). With `sizes` all of these count as positive, for
+    errors.
+    """
+    totals = {level: sum(queries.values(), Fraction(0)) for level, queries in table.items()}
+    home, above, extra = {}, "", dict.fromkeys(bypass(table, bypassed), Fraction(0))
+    for level in table:
+        if level in extra:
+            above = level
+        else:
+            extra[above] += totals[level]
+        home[level] = above
+    means = {
+        level: sum((rho * slopes[level][query] for query, rho in table[level].items()), Fraction(0)) / totals[level]
+        for level in extra
+    }
+    result = {}
+    for level, queries in table.items():
+        if home[level] != level:
+            result[level] = dict.fromkeys(queries, means[home[level]])
+            continue
+        share = extra[level] / totals[level]
+        lost = share * means[level] * (-1 if sizes else 1)
+        result[level] = {query: slopes[level][query] * (1 + share) - lost for query in queries}
     return result

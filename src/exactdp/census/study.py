@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -12,18 +12,20 @@ from typing import Any
 
 import numpy as np
 
+from exactdp.accounting.budget_cost import BudgetChange, Profile, budget_change
 from exactdp.accounting.tradeoff_curve import MOST_POINTS, TradeOffCurve
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
+from exactdp.census.budget_costs import CellCosts, cell_costs
 from exactdp.census.cell_noise import DISCRETE_GAUSSIAN
 from exactdp.census.grids import ARGUMENTS, Grids
 from exactdp.census.journal import Finished, Journal
 from exactdp.census.overall import Overall
-from exactdp.census.pair_results import Interval, PairResult, overall_of, run, sound
+from exactdp.census.pair_results import Interval, PairResult, joined, overall_of, parts, run, slices, sound
 from exactdp.census.releases import Release
 from exactdp.census.workers import Runner, make_runner
 from exactdp.census.worst_pair import Candidates
-from exactdp.elementwise import each
+from exactdp.elementwise import each_of_list
 from exactdp.errors import InvalidInputError
 from exactdp.notebooks import repr_html
 from exactdp.numbers import Number, read_alpha, read_delta, read_epsilon, whole
@@ -51,27 +53,36 @@ def run_study(
     told: Callable[[str], None] = lambda text: None,
     warned: Callable[[str], None] = lambda text: None,
 ) -> Study:
-    """All pairs of a release on the grids; with a journal, those finished before are not done again.
+    """All pairs of a release on the grids; with a journal, what was finished before is not done again.
 
-    `done` hears how many pairs each part had, `told` how many were finished before, `warned` what was not used and why.
+    `done` hears how many bounds each part had, `told` how many were finished before, `warned` what was not used and why.
     """
-    before = Finished() if journal is None else journal.read()
-    if journal is not None and before.set_aside:
-        warned(before.remark(journal.path.name))
-    found = before.results
-    left = [pair for pair in release.pairs if pair not in found]
+    asked = slices(release, grids) if journal is not None or not runner.is_serial else [grids]
+    journals = [None if journal is None else journal.of(part) for part in asked]
+    before = [Finished() if one is None else one.read() for one in journals]
+    for one, finished in zip(journals, before, strict=True):
+        if one is not None and finished.set_aside:
+            warned(finished.remark(one.path.name))
+    found = [finished.results for finished in before]
+    old = sum(len(results) * part.size for part, results in zip(asked, found, strict=True))
+    total = len(release.pairs) * grids.size
     if journal is not None:
-        _LOG.info("%d of %d pairs are in the journal %s.", len(found), len(release.pairs), journal.path.name)
-    if found and left:
-        told(f"{len(found)} of {len(release.pairs)} pairs were finished before.")
-    done(len(found))
-    for part in run(release, grids, runner, left) if left else ():
-        new = [sound(result, grids) for result in part]
-        if journal is not None:
-            journal.add(new)
-        found.update((result.pair, result) for result in new)
-        done(len(part))
-    return Study(release, grids, tuple(found[pair] for pair in release.pairs))
+        _LOG.info("%d of %d bounds are in the journals in %s.", old, total, journal.path.parent.name)
+    if 0 < old < total:
+        told(f"{old:,} of {total:,} bounds of pairs were finished before.")
+    done(old)
+    work = [
+        (place, part)
+        for place, (sub, results) in enumerate(zip(asked, found, strict=True))
+        for part in parts(release, sub, [pair for pair in release.pairs if pair not in results], runner)
+    ]
+    for place, results in run(release, work, runner) if work else ():
+        new = [sound(result, asked[place]) for result in results]
+        if (kept := journals[place]) is not None:
+            kept.add(new)
+        found[place].update((result.pair, result) for result in new)
+        done(len(new) * asked[place].size)
+    return Study(release, grids, joined(release, grids, found))
 
 
 @steady
@@ -124,12 +135,7 @@ class Study:
     def delta_bounds(self, epsilon: Any) -> Bounds:
         """Certified bounds of the largest delta(epsilon) over all pairs."""
 
-        def one(e: Fraction | float) -> tuple[float, float]:
-            if isinstance(e, float):
-                return (0.0, 0.0) if e > 0 else (1.0, 1.0)
-            return self._overall.delta(e)
-
-        return checked("delta", each(epsilon, one, read_epsilon), _REMEDY)
+        return checked("delta", _together(epsilon, read_epsilon, self._overall.deltas, _delta_at_infinity), _REMEDY)
 
     def log_delta(self, epsilon: Any) -> Any:
         """Natural logarithm of the upper bound of delta(epsilon), also below the double range."""
@@ -138,12 +144,7 @@ class Study:
     def log_delta_bounds(self, epsilon: Any) -> Bounds:
         """Certified bounds of the logarithm of the largest delta(epsilon), also below the double range."""
 
-        def one(e: Fraction | float) -> tuple[float, float]:
-            if isinstance(e, float):
-                return (-math.inf, -math.inf) if e > 0 else (0.0, 0.0)
-            return self._overall.log_delta(e)
-
-        found = each(epsilon, one, read_epsilon)
+        found = _together(epsilon, read_epsilon, self._overall.log_deltas, _log_delta_at_infinity)
         warn_if_wide("delta", log_widths(*(np.atleast_1d(end) for end in found)).ravel(), _REMEDY)
         return found
 
@@ -154,12 +155,12 @@ class Study:
     def epsilon_bounds(self, delta: Any) -> Bounds:
         """Certified bounds of the largest epsilon(delta) over all pairs."""
 
-        def one(d: Fraction) -> tuple[float, float]:
-            if d == 0 or d >= 1:
-                return self._overall.greatest_loss if d == 0 else (-math.inf, -math.inf)
-            return self._overall.epsilon(d)
+        def end(d: Fraction) -> tuple[float, float] | None:
+            if d == 0:
+                return self._overall.greatest_loss
+            return None if d < 1 else (-math.inf, -math.inf)
 
-        return checked("epsilon", each(delta, one, read_delta), _REMEDY)
+        return checked("epsilon", _together(delta, read_delta, self._overall.epsilons, end), _REMEDY)
 
     def beta(self, alpha: Any) -> Any:
         """The overall trade-off curve, the lower convex envelope of all pairs', rounded down (scalar or array)."""
@@ -168,10 +169,10 @@ class Study:
     def beta_bounds(self, alpha: Any) -> Bounds:
         """Certified bounds of the overall trade-off curve at alpha."""
 
-        def one(a: Fraction) -> tuple[float, float]:
-            return (1.0 - float(a),) * 2 if a in (0, 1) else self._overall.beta(a)
+        def end(a: Fraction) -> tuple[float, float] | None:
+            return (1.0 - float(a),) * 2 if a in (0, 1) else None
 
-        return checked("beta", each(alpha, one, read_alpha), _REMEDY)
+        return checked("beta", _together(alpha, read_alpha, self._overall.betas, end), _REMEDY)
 
     def tradeoff(self, num: int = 201) -> TradeOffCurve:
         """Points for plotting on or below the overall curve, convex, from (0, 1) to (1, 0), at most `num`: a TradeOffCurve."""
@@ -189,3 +190,62 @@ class Study:
         candidates = Candidates.of(self.release, delta=delta, epsilon=epsilon, alpha=alpha)
         has_balls = all(noise.kind == DISCRETE_GAUSSIAN for noise in self.release.noise.values())
         return candidates.worst() if has_balls else candidates.settled()[0]
+
+    def budget_costs(
+        self,
+        delta: Number | None = None,
+        epsilon: Number | None = None,
+        *,
+        pair: tuple[int, int] | None = None,
+        blur: Number | None = None,
+    ) -> CellCosts:
+        """What a little budget costs in each cell of the table, at one delta or one epsilon: estimates, for Gaussian noise.
+
+        For one pair of paths, or for the worst one; `blur` as in `Composition.budget_costs`. `budget_change` is certified and for
+        every kind of noise.
+        """
+        return cell_costs(self.release, pair, delta=delta, epsilon=epsilon, blur=blur)
+
+    def budget_change(
+        self,
+        changes: Mapping[tuple[str, str], Number],
+        *,
+        delta: Number | None = None,
+        epsilon: Number | None = None,
+        pair: tuple[int, int] | None = None,
+    ) -> BudgetChange:
+        """Certified: what changes for the whole release, or for one pair of paths, if cells get so much more budget.
+
+        `changes` is (level, query) -> what is added to the cell's budget in the table; several move budget between cells.
+        """
+        other = self.release.with_budget(changes)
+        designs: tuple[Profile, Profile] = (self, other.account())
+        if pair is not None:
+            designs = self.release.pair(*pair), other.pair(*pair)
+        return budget_change(*designs, delta=delta, epsilon=epsilon)
+
+
+def _together(
+    value: Any,
+    read: Callable[[object], Any],
+    ask: Callable[[list[Fraction]], list[tuple[float, float]]],
+    end: Callable[[Any], tuple[float, float] | None],
+) -> Bounds:
+    """What `ask` says of all elements of an array-like together, in its shape; those for which `end` knows the answer apart."""
+
+    def over_list(values: list[Any]) -> tuple[list[float], list[float]]:
+        ends = [end(x) for x in values]
+        asked = iter(ask([x for x, known in zip(values, ends, strict=True) if known is None]))
+        found = [next(asked) if known is None else known for known in ends]
+        return [low for low, _ in found], [high for _, high in found]
+
+    return each_of_list(value, over_list, read)
+
+
+def _delta_at_infinity(epsilon: Fraction | float) -> tuple[float, float] | None:
+    """delta at an infinite epsilon, which is a float."""
+    return ((0.0, 0.0) if epsilon > 0 else (1.0, 1.0)) if isinstance(epsilon, float) else None
+
+
+def _log_delta_at_infinity(epsilon: Fraction | float) -> tuple[float, float] | None:
+    return ((-math.inf, -math.inf) if epsilon > 0 else (0.0, 0.0)) if isinstance(epsilon, float) else None

@@ -49,7 +49,7 @@ def as_csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(as_cell, header))
-    writer.writerows([as_cell(plain(x)) for x in row] for row in rows)
+    writer.writerows([x if type(x) is float else as_cell(plain(x)) for x in row] for row in rows)
     return text.getvalue()
 
 
@@ -69,10 +69,8 @@ def numeric_csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
         i for row in table for i, value in enumerate(row) if isinstance(value, Fraction) and "/" in whole_text(value)
     }
     wide_header = [name for i, head in enumerate(names) for name in ([head, f"{head}_exact"] if i in split else [head])]
-    wide_rows = [
-        [cell for i, value in enumerate(row) for cell in _cells(value, _safe_side(names[i]), i in split)]
-        for row in table
-    ]
+    sides = [_safe_side(name) for name in names]
+    wide_rows = [[cell for i, value in enumerate(row) for cell in _cells(value, sides[i], i in split)] for row in table]
     return as_csv(wide_header, wide_rows)
 
 
@@ -98,6 +96,8 @@ def _cells(value: object, rounding: str | None, is_split: bool) -> list[object]:
 
 def plain(value: Any) -> Any:
     """A value for JSON and CSV: fractions as short decimals where they are such, and as fractions otherwise."""
+    if type(value) in (str, int, float):
+        return value
     if isinstance(value, Fraction):
         return whole_text(value)
     if isinstance(value, Decimal):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Self
 
+from exactdp.accounting.composition import Composition
 from exactdp.census.grids import Grids
-from exactdp.census.pair_results import PairResult, account_pairs, overall_of
+from exactdp.census.pair_results import PairResult, account_pairs
 from exactdp.census.releases import Release
 from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
 from exactdp.numbers import Number, exact_repr
@@ -44,8 +46,7 @@ class Candidates:
         one = [None if x is None else [x] for x in (epsilon, delta, alpha)]
         grids = Grids.read(one[0], one[1], one[2])
         quantity = next(name for name, grid in grids.by_quantity.items() if grid)
-        suspects = overall_of(release).suspects(quantity, grids.by_quantity[quantity][0])
-        asked = account_pairs(release, [release.pairs[p] for p in suspects], grids)
+        asked = account_pairs(release, list(release.pairs), grids)
         return cls.among(release, grids, asked, quantity, 0)
 
     @classmethod
@@ -57,7 +58,7 @@ class Candidates:
     @property
     def compositions(self) -> int:
         """How many different compositions are left."""
-        return len({self.release.pair(*pair) for pair in self.bounds})
+        return len({_composition(self.release, pair) for pair in self.bounds})
 
     def settled(self, in_balls: bool = True) -> tuple[tuple[int, int], int]:
         """The worst pair and 1; or, where more compositions tie than are worth telling apart, one pair and their number."""
@@ -72,7 +73,7 @@ class Candidates:
         """The worst pair, by balls where need be; of equal ones the first."""
         bounds, ask = self.bounds, f"{self.quantity}_bounds"
         for digits in _TIE_DIGITS:
-            compositions = {pair: self.release.pair(*pair) for pair in bounds}
+            compositions = {pair: _composition(self.release, pair) for pair in bounds}
             if len(set(compositions.values())) == 1:
                 break
             asked = {
@@ -81,6 +82,12 @@ class Candidates:
             }
             bounds = _undecided({pair: asked[composition] for pair, composition in compositions.items()})
         return min(bounds)
+
+
+@lru_cache(maxsize=_TELL_APART)
+def _composition(release: Release, pair: tuple[int, int]) -> Composition:
+    """The composition of a pair with its contours, kept for the next question about it."""
+    return release.pair(*pair)
 
 
 def _larger_is_worse(quantity: str, bounds: tuple[Any, Any]) -> tuple[Any, Any]:

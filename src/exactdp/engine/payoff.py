@@ -17,12 +17,14 @@ import enum
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from exactdp.doubles import Complexes, Floats
 from exactdp.engine.lattice.lattice import Lattice
+
+_Real = TypeVar("_Real", float, Floats)
 
 
 class Payoff(enum.Enum):
@@ -63,8 +65,9 @@ def delta_threshold(lattice: Lattice, epsilon: Fraction) -> Threshold:
     top = epsilon.numerator * half.denominator - half.numerator * epsilon.denominator
     bottom = epsilon.denominator * half.denominator
     steps = (top * h.denominator) // (bottom * h.numerator) + 1
-    gap = Fraction(top * h.denominator - steps * h.numerator * bottom, bottom * h.denominator)
-    return Threshold(steps, gap, -math.expm1(float(gap)), -math.exp(float(gap)) * math.expm1(-float(gap + h)))
+    unit, short = bottom * h.denominator, top * h.denominator - steps * h.numerator * bottom
+    gap, rest = short / unit, (short + h.numerator * bottom) / unit  # g and g + h, each rounded once
+    return Threshold(steps, Fraction(short, unit), -math.expm1(gap), -math.exp(gap) * math.expm1(-rest))
 
 
 def one_minus_q(drift: float, turn: Floats) -> Complexes:
@@ -105,8 +108,16 @@ def transform_corners(payoff: Payoff, tilt: float, h: float) -> tuple[float, ...
     return tuple(math.pi * math.sinh(min(d / 2, 300.0)) / h for d in drifts)
 
 
-def transform_at_tilt(payoff: Payoff, tilt: float, h: float, a: Floats, b: Floats) -> NDArray[np.float64]:
+def transform_at_tilt(payoff: Payoff, tilt: float, h: float, a: _Real, b: _Real) -> _Real:
     """V(tilt) e^{tilt x0}, a sum of positive terms: the largest modulus of the transform on the contour."""
-    first, second = transform_factors(payoff, tilt, h, np.zeros(1))
-    result: Floats = a * float(first.real[0]) + b * float(second.real[0])
-    return result
+    first, second = factors_at_tilt(payoff, tilt, h)
+    return a * first + b * second
+
+
+def factors_at_tilt(payoff: Payoff, tilt: float, h: float) -> tuple[float, float]:
+    """`transform_factors` at angle 0, where they are positive and largest."""
+    shrink = math.exp(-abs(tilt) * h)
+    base = 1 / -math.expm1(-abs(tilt) * h)
+    if payoff is not Payoff.TAIL:
+        base /= -math.expm1(-(1 + tilt) * h)
+    return (base * shrink, base) if payoff is Payoff.COMPLEMENT else (base, base * shrink)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -38,19 +38,33 @@ _SMALLEST_DOUBLES = Fraction(1, 10**290)
 
 
 class Target(ABC):
-    """What a design must meet: `holds` and `fails` are both proofs; neither may be possible where bounds are wide."""
+    """What a design must meet: that it holds and that it fails are both proofs; neither may be possible where bounds are wide."""
 
     @abstractmethod
-    def holds(self, curve: Any) -> bool:
-        """Proved: the curve meets the target."""
-
-    @abstractmethod
-    def fails(self, curve: Any) -> bool:
-        """Proved: the curve does not meet the target."""
+    def side(self, curve: Any) -> int:
+        """-1 where the curve is proved to meet the target, 1 where it is proved not to, 0 where its bounds do not tell."""
 
     @abstractmethod
     def cost(self, curve: Any) -> str:
         """What a curve costs in terms of the target, proved, in a few words."""
+
+    def holds(self, curve: Any) -> bool:
+        """Proved: the curve meets the target."""
+        return self.side(curve) < 0
+
+    def fails(self, curve: Any) -> bool:
+        """Proved: the curve does not meet the target."""
+        return self.side(curve) > 0
+
+
+def side_of_all(sides: Iterable[int]) -> int:
+    """The side of a target that must hold for each of some curves, from theirs: one that fails decides, and ends the asking."""
+    found = -1
+    for side in sides:
+        if side > 0:
+            return 1
+        found = max(found, side)
+    return found
 
 
 @dataclass(frozen=True)
@@ -62,17 +76,13 @@ class MeetsEpsilonDelta(Target):
     epsilon: Fraction
     delta: Fraction
 
-    def holds(self, curve: Any) -> bool:
-        """By the upper bound of delta."""
+    def side(self, curve: Any) -> int:
+        """By the bounds of delta."""
         if self.delta < _SMALLEST_DOUBLES:
-            return bool(curve.log_delta_bounds(self.epsilon)[1] <= self._log_delta - self._log_error)
-        return bool(curve.delta_bounds(self.epsilon)[1] <= self.delta)
-
-    def fails(self, curve: Any) -> bool:
-        """By the lower bound of delta."""
-        if self.delta < _SMALLEST_DOUBLES:
-            return bool(curve.log_delta_bounds(self.epsilon)[0] > self._log_delta + self._log_error)
-        return bool(curve.delta_bounds(self.epsilon)[0] > self.delta)
+            low, high = curve.log_delta_bounds(self.epsilon)
+            return -1 if high <= self._log_delta - self._log_error else int(low > self._log_delta + self._log_error)
+        low, high = curve.delta_bounds(self.epsilon)
+        return -1 if high <= self.delta else int(low > self.delta)
 
     def cost(self, curve: Any) -> str:
         """By the lower bound of epsilon at this delta; of delta where epsilon is 0, which is the advantage."""
@@ -98,13 +108,10 @@ class MeetsTradeOff(Target):
     alpha: Fraction
     beta: Fraction
 
-    def holds(self, curve: Any) -> bool:
-        """By the lower bound of beta."""
-        return bool(curve.beta_bounds(self.alpha)[0] >= self.beta)
-
-    def fails(self, curve: Any) -> bool:
-        """By the upper bound of beta."""
-        return bool(curve.beta_bounds(self.alpha)[1] < self.beta)
+    def side(self, curve: Any) -> int:
+        """By the bounds of beta."""
+        low, high = curve.beta_bounds(self.alpha)
+        return -1 if low >= self.beta else int(high < self.beta)
 
     def cost(self, curve: Any) -> str:
         """By the same."""
@@ -119,15 +126,13 @@ class MeetsMu(Target):
 
     mu: Fraction
 
-    def holds(self, curve: Any) -> bool:
-        """By the proof of `tightest_mu`; for continuous Gaussians mu^2 = 2 rho exactly."""
+    def side(self, curve: Any) -> int:
+        """By the proof of `tightest_mu`, or by one epsilon that violates it; for continuous Gaussians mu^2 = 2 rho exactly."""
         decided = self._at_once(curve)
-        return bool(_tightest(curve).upper <= self.mu) if decided is None else decided
-
-    def fails(self, curve: Any) -> bool:
-        """By one epsilon that violates it."""
-        decided = self._at_once(curve)
-        return bool(_tightest(curve).lower >= self.mu) if decided is None else not decided
+        if decided is not None:
+            return -1 if decided else 1
+        found = _tightest(curve)
+        return -1 if found.upper <= self.mu else int(found.lower >= self.mu)
 
     def cost(self, curve: Any) -> str:
         """By the lower bound of the tightest mu."""
@@ -152,13 +157,9 @@ class MeetsAll(Target):
         if not self.targets:
             raise InvalidInputError("Several targets must be at least one. Found none of them.")
 
-    def holds(self, curve: Any) -> bool:
-        """Each of them holds."""
-        return all(wanted.holds(curve) for wanted in self.targets)
-
-    def fails(self, curve: Any) -> bool:
-        """One of them fails."""
-        return any(wanted.fails(curve) for wanted in self.targets)
+    def side(self, curve: Any) -> int:
+        """It holds where each of them does, and fails where one of them does."""
+        return side_of_all(wanted.side(curve) for wanted in self.targets)
 
     def cost(self, curve: Any) -> str:
         """What the first target that fails asks of the curve."""
@@ -280,7 +281,7 @@ def refuse_if_rest_fails(wanted: Target, rest: Any, what: str) -> None:
 
 
 def _calibration(at: Callable[[Fraction], Composition], wanted: Target, steps: int, largest: int) -> Calibration:
-    holds, fails, exists = questions(at, wanted.holds, wanted.fails)
+    holds, fails, exists = questions(at, wanted.side)
     factor, step = least_on_grid(holds, fails, exists, steps, largest=largest), Fraction(1, steps)
     return Calibration(factor, step, at(factor), exists(factor - step))
 
@@ -289,25 +290,31 @@ _Design = TypeVar("_Design")
 _Asked = Callable[[Fraction], bool]
 
 
-def questions(
-    at: Callable[[Fraction], _Design], holds: Callable[[_Design], bool], fails: Callable[[_Design], bool]
-) -> tuple[_Asked, _Asked, _Asked]:
+def questions(at: Callable[[Fraction], _Design], side: Callable[[_Design], int]) -> tuple[_Asked, _Asked, _Asked]:
     """Whether a factor is proved to suffice, whether not to, and whether there is such noise: `at` refuses what is out of range.
 
-    Noise that there is not does not suffice, for the search; that it fails is not proved by this.
+    Each factor is asked once. Noise that there is not does not suffice, for the search; that it fails is not proved by this.
     """
+    known: dict[Fraction, int] = {}
 
-    def asked(proof: Callable[[_Design], bool], otherwise: bool) -> _Asked:
-        def answer(factor: Fraction) -> bool:
+    def exists(factor: Fraction) -> bool:
+        try:
+            at(factor)
+        except InvalidInputError:
+            return False
+        return True
+
+    def asked(factor: Fraction) -> int:
+        if factor not in known:
             try:
                 design = at(factor)
             except InvalidInputError:
-                return otherwise
-            return proof(design)
+                known[factor] = 1
+            else:
+                known[factor] = side(design)
+        return known[factor]
 
-        return answer
-
-    return asked(holds, False), asked(fails, True), asked(lambda design: True, False)
+    return lambda factor: asked(factor) < 0, lambda factor: asked(factor) > 0, exists
 
 
 @steady

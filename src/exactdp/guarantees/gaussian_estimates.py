@@ -6,10 +6,10 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri_exp
 
 from exactdp.arithmetic_state import steady
+from exactdp.doubles import root
 from exactdp.elementwise import each_rounded
 from exactdp.guarantees.zcdp import least_epsilon
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
@@ -48,6 +48,7 @@ def gaussian_epsilon(mu: Number, delta: Any) -> Any:
     >>> round(gaussian_epsilon(10**0.5, 1e-10), 3)
     24.57
     """
+
     m = _mu(mu)
 
     def at(d: Fraction) -> float:
@@ -57,9 +58,7 @@ def gaussian_epsilon(mu: Number, delta: Any) -> Any:
         side = 1 if 2 * d > 1 else 0  # solve for 1 - delta when that is the smaller one
         target = log_rest if side else log_rational(d)
         low, high = log_rest * (1 + 1e-9), m * m / 2 + m * math.sqrt(-2 * log_rational(d))  # log(1 - delta); Chernoff
-        return float(
-            brentq(lambda e: gaussian_logs(m, e)[side] - target, low, high, xtol=1e-300, rtol=1e-15, maxiter=999)
-        )
+        return root(lambda e: gaussian_logs(m, e)[side] - target, low, high)
 
     return least_epsilon(m, delta, at)
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 from flint import arb
-from scipy.optimize import brentq
 
 from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, ball, precision, upper_double
+from exactdp.doubles import root
 from exactdp.elementwise import each_rounded
 from exactdp.guarantees.zcdp_tradeoff import beta_estimate, beta_lower
 from exactdp.numbers import (
@@ -162,6 +162,7 @@ def _best_log_delta(r: Fraction, e: Fraction) -> arb:
     """log delta at the best order a = 1 + t, where rho (1 + 2 t) - log(1 + 1/t) = epsilon; the left side rises with t."""
     if not r:
         return (-ball(e).expm1()).log()
+
     log_2r, shifted = log_rational(2 * r), float(e - r)
 
     def excess(u: float) -> float:
@@ -169,7 +170,7 @@ def _best_log_delta(r: Fraction, e: Fraction) -> arb:
 
     low = min(0.0, -log_2r, shifted - 2)
     high = max(0.0, math.log(max(shifted, 0.0) + 1) - log_2r)
-    t = arb(brentq(excess, low, high, xtol=1e-14, rtol=1e-15)).exp().mid()
+    t = arb(root(excess, low, high)).exp().mid()
     return t * ((1 + t) * ball(r) - ball(e)) - t.log1p() - t * (1 / t).log1p()
 
 

@@ -23,7 +23,8 @@ from exactdp.balls import BITS, ball, precision
 from exactdp.doubles import Floats
 from exactdp.numbers import log_rational
 
-_ZOOMS, _BISECTIONS, _STEPS_BACK = 9, 56, 30
+_ZOOMS, _STEPS_BACK = 12, 30
+_BISECTIONS = 16, 24, 30, 56  # of the gap: on the first grid to within a percent, then at better and better orders
 _FROM_HALF = tuple((-0.5 * np.geomspace(1.0, 2e-4, 40)).tolist())
 _SMALLEST_GAP, _LARGEST_GAP = 1e-300, 800.0  # of log((1 - alpha) / beta): outside, beta rounds to 1 - alpha or to 0
 
@@ -55,31 +56,43 @@ def _best_orders(
 ) -> list[tuple[bool, float, float]]:
     """For each alpha a direction, an order minus 1, and the beta that they give. Heuristic: size only (`_proved_beta` proves).
 
-    D_a / a has one peak as a function of the order, so that ever finer grids of orders close in on the best one. `below_1` has
-    orders below 1, less 1 and rising, with which the grid begins.
+    D_a / a has one peak as a function of the order, so that ever finer grids of orders close in on the best one; where the gap
+    is the least at which D_a / a = rho for some order, that order is also the one with the largest D_a / a at this gap, which
+    takes no root to find. `below_1` has orders below 1, less 1 and rising, with which the grid begins.
     """
     la, lc = np.array([[log_rational(a), log_rational(1 - a)] for a in alphas]).T
-    most, columns = 3 + 3 * np.sqrt((1 - la - lc) / rho), np.arange(la.size)
+    most = 3 + 3 * np.sqrt((1 - la - lc) / rho)
     found = []
     for swapped in (False, True):
         lower = [np.full_like(la, t) for t in (*below_1, 0.0)]
         grid = np.vstack([*lower, np.geomspace(np.full_like(la, 1e-4), most, 40)])
-        for _ in range(_ZOOMS):
-            gaps = _gap(rho, partial(_per_order, la, lc, swapped, grid), grid)
-            at = np.argmin(gaps, axis=0)
-            best = grid[at, columns], gaps[at, columns]
-            low, high = grid[np.maximum(at - 1, 0), columns], grid[np.minimum(at + 1, len(grid) - 1), columns]
-            grid = np.linspace(low, high, 9)
-        found.append(best)
+        divergence = partial(_per_order, la, lc, swapped)
+        gap = _gap(rho, partial(divergence, grid), grid, _BISECTIONS[0]).min(axis=0)
+        for bisections in _BISECTIONS[1:]:
+            t = _largest(partial(divergence, gap=gap), grid)
+            gap = _gap(rho, partial(divergence, t), t, bisections)
+        found.append((t, gap))
     second = found[1][1] < found[0][1]
     t, gap = np.where(second, found[1], found[0])
     return list(zip(second.tolist(), t.tolist(), np.exp(lc - gap).tolist(), strict=True))
 
 
-def _gap(rho: float, per_order: Callable[[Floats], Floats], like: Floats) -> Floats:
+def _largest(values: Callable[[Floats], Floats], grid: Floats) -> Floats:
+    """In each column the place where the values are largest, by ever finer grids."""
+    columns = np.arange(grid.shape[1])
+    for _ in range(_ZOOMS):
+        at = np.argmax(values(grid), axis=0)
+        best = grid[at, columns]
+        low, high = grid[np.maximum(at - 1, 0), columns], grid[np.minimum(at + 1, len(grid) - 1), columns]
+        grid = np.linspace(low, high, 9)
+    result: Floats = best
+    return result
+
+
+def _gap(rho: float, per_order: Callable[[Floats], Floats], like: Floats, bisections: int) -> Floats:
     """The gap = log((1 - alpha) / beta) at which D_a / a = rho, by bisection of its logarithm."""
     low, high = np.full_like(like, math.log(_SMALLEST_GAP)), np.full_like(like, math.log(_LARGEST_GAP))
-    for _ in range(_BISECTIONS):
+    for _ in range(bisections):
         middle = (low + high) / 2
         above = per_order(np.exp(middle)) > rho
         low, high = np.where(above, low, middle), np.where(above, middle, high)

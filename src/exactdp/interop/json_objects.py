@@ -19,6 +19,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from exactdp.accounting.budget_cost import BudgetChange, BudgetCosts
 from exactdp.accounting.certificates.certificate import FORMAT as CERTIFICATE_FORMAT
 from exactdp.accounting.certificates.certificate import Certificate
 from exactdp.accounting.certificates.verify import Check, Verification
@@ -28,6 +29,7 @@ from exactdp.accounting.explanation import Explanation
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
+from exactdp.census.budget_costs import CellCosts
 from exactdp.census.cell_noise import USUAL, CellNoise
 from exactdp.census.certification import read_certificate
 from exactdp.census.design_certificate import FORMAT as DESIGN_FORMAT
@@ -184,7 +186,7 @@ def _check_curve(curve: TradeOffCurve) -> None:
         )
 
 
-def _check_comparison(comparison: Comparison) -> None:
+def _check_comparison(comparison: Comparison | BudgetCosts | BudgetChange | CellCosts) -> None:
     if comparison.given not in ("delta", "epsilon"):
         refuse("given", "delta or epsilon", comparison.given)
 
@@ -242,6 +244,9 @@ _CHECKS: dict[type, Callable[[Any], None]] = {
     Effort: _check_effort,
     TradeOffCurve: _check_curve,
     Comparison: _check_comparison,
+    BudgetCosts: _check_comparison,
+    BudgetChange: _check_comparison,
+    CellCosts: _check_comparison,
     Release: _check_release,
     Allocation: _check_budgets,
     Study: _check_study,
@@ -272,6 +277,7 @@ _MECHANISMS = (DiscreteGaussian, Gaussian, DiscreteLaplace, RandomizedResponse, 
 _RESULTS = (
     *(Composition, Effort, Bounds, Explanation, TradeOffCurve, CrossCheck, Opinion, Comparison, Gap, Risk),
     *(Calibration, GaussianDP, Verification, Check, Release, Allocation, CellNoise, Saving, Study, Grids, PairResult),
+    *(BudgetCosts, BudgetChange, CellCosts),
 )
 _KINDS: dict[str, _Kind] = {kind.__name__: _kind(kind) for kind in (*_MECHANISMS, *_RESULTS)}
 """Everything that can be written, by the name of its class."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from exactdp.accounting.budget_cost import BudgetChange, BudgetCosts
 from exactdp.accounting.certificates.certificate import Certificate
 from exactdp.accounting.certificates.verify import Verification
 from exactdp.accounting.composition import Composition
@@ -17,6 +18,7 @@ from exactdp.accounting.cross_check import CrossCheck, Opinion
 from exactdp.accounting.explanation import Explanation
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.brackets import Bounds
+from exactdp.census.budget_costs import CellCosts
 from exactdp.census.cell_noise import USUAL, CellNoise
 from exactdp.census.design_certificate import DesignCertificate
 from exactdp.census.releases import Allocation, Release
@@ -33,6 +35,7 @@ from exactdp.numerals import whole_text
 _NAME = "name"
 _OPINION = tuple(f.name for f in fields(Opinion))
 _NOISE = tuple(f.name for f in fields(CellNoise))
+_COSTS = ("epsilon", "epsilon error", "log delta", "log delta error")
 
 
 @dataclass(frozen=True)
@@ -214,7 +217,35 @@ def _verification_table(verification: Verification) -> Table:
     return Table(verification.reason, ("check", "passed", "note", "seconds"), rows)
 
 
+def _costs_table(costs: BudgetCosts) -> Table:
+    columns = (costs.epsilon_per_rho, costs.epsilon_errors, costs.log_delta_per_rho, costs.log_delta_errors)
+    rows = [(str(m), *row) for m, *row in zip(costs.mechanisms, costs.counts, *columns, strict=True)]
+    title = f"Estimates per unit of rho at {costs.given} = {_brief(costs.value)}"
+    return Table(title, ("mechanism", "count", *_COSTS), rows)
+
+
+def _cell_costs_table(costs: CellCosts) -> Table:
+    columns = (costs.epsilon, costs.epsilon_errors, costs.log_delta, costs.log_delta_errors)
+    rows = [
+        (level, query, *(column[level][query] for column in columns))
+        for level, queries in costs.epsilon.items()
+        for query in queries
+    ]
+    title = f"Estimates per unit of a cell's budget at {costs.given} = {_brief(costs.value)}"
+    return Table(title, ("level", "query", *_COSTS), rows)
+
+
+def _change_table(change: BudgetChange) -> Table:
+    ends = (change.before, change.after, (change.change.lower, change.change.upper))
+    rows = [(name, *pair) for name, pair in zip(("before", "after", "change"), ends, strict=True)]
+    title = f"{change.quantity} at {change.given} = {_brief(change.value)}, certified"
+    return Table(title, ("when", "lower", "upper"), rows)
+
+
 _TABLES: dict[type, Callable[[Any], Table]] = {
+    BudgetCosts: _costs_table,
+    BudgetChange: _change_table,
+    CellCosts: _cell_costs_table,
     Bounds: _bounds_table,
     Comparison: _comparison_table,
     Composition: _composition_table,

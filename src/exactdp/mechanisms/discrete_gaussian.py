@@ -6,6 +6,7 @@ import cmath
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from flint import arb
@@ -28,6 +29,7 @@ from exactdp.mechanisms.theta import (
     poisson_terms,
     theta_left_out,
     tilted_mean_variance,
+    wide_parabola,
 )
 from exactdp.numbers import Number, exact_double, positive, shown, whole
 
@@ -72,10 +74,15 @@ class DiscreteGaussian(Mechanism):
                 f"Found {self.sensitivity} / {shown(self.sigma2)}."
             )
 
+    def __hash__(self) -> int:
+        return hash(
+            (self.sigma2.numerator, self.sigma2.denominator, self.sensitivity)
+        )  # quicker than that of a fraction
+
     @property
     def rho(self) -> Fraction:
         """The zCDP parameter sensitivity^2 / (2 sigma2)."""
-        return self.sensitivity**2 / (2 * self.sigma2)
+        return Fraction(self.sensitivity**2 * self.sigma2.denominator, 2 * self.sigma2.numerator)
 
     def log_pmf(self, x: int) -> float:
         """log P(X = x)."""
@@ -184,10 +191,20 @@ class _DiscreteGaussianLoss(Loss):
 
     def __init__(self, sigma2: Fraction, sensitivity: int) -> None:
         self.sigma2, self.sensitivity = sigma2, sensitivity
-        self.weight = sensitivity / sigma2
-        self._s, self._w, self._r = float(sigma2), float(self.weight), float(sensitivity * self.weight)
+        top, bottom = sigma2.numerator, sigma2.denominator
+        self._s, self._w, self._r = top / bottom, sensitivity * bottom / top, sensitivity**2 * bottom / top
         self.widest = self._w * self._w * (self._s if self._s >= 0.5 else self._s + 0.25)
         self.quadratic = self._r if self._s >= 1 else None
+
+    @cached_property
+    def weight(self) -> Fraction:
+        """w = D / s."""
+        return self.sensitivity / self.sigma2
+
+    @property
+    def unit(self) -> float:
+        """w, as a double."""
+        return self._w
 
     def log_moment(self, z: Fraction) -> arb:
         square = self.sensitivity * self.weight * z * (z + 1) / 2
@@ -217,7 +234,8 @@ class _TiltedDiscreteGaussian(Tilted):
         self._rest = float(centre - whole_centre)
         self.anchor = ball(loss.weight * (Fraction(loss.sensitivity, 2) + whole_centre))
         self.units = (ball(loss.weight),)
-        self.peak = Peak(0, *peak_parabola(self._s, float(centre)))
+        strength, slack = peak_parabola(self._s, float(centre))
+        self.peak = Peak(0, strength, slack, noise=self._s if strength == wide_parabola(self._s) else 0.0)
 
     def log_cf(self, v: Floats) -> tuple[Complexes, Floats]:
         phase = v[0]

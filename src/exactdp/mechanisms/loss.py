@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 from flint import arb
@@ -33,6 +33,8 @@ class Peak:
     strength: float
     slack: float
     step: int = 1
+    noise: float = 0.0
+    """If not 0, sigma2 of a discrete Gaussian, for which |cf| <= exp(slack) phi(v) as well, phi that of the noise itself."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,14 @@ class Loss(ABC):
     @abstractmethod
     def mean_variance(self, tilt: float) -> tuple[float, float]:
         """Mean and variance of L under the tilt. Heuristic: affects speed only."""
+
+    @cached_property
+    def unit(self) -> float | None:
+        """The step of the lattice of a loss on one, 0 for a constant, None for other losses."""
+        tilted = self.tilted(Fraction(1, 2))
+        if tilted.spread or len(tilted.units) > 1:
+            return None
+        return abs(float(tilted.units[0].mid())) if tilted.units else 0.0
 
     @abstractmethod
     def tilted(self, tilt: Fraction) -> Tilted:

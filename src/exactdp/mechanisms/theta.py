@@ -26,6 +26,7 @@ POISSON_FROM = 0.25
 TWO_PI_SQUARED = 2 * math.pi**2
 _PARABOLA_FROM = 0.4  # Lemma 5 (a) holds from here
 _NEGLIGIBLE = 46.0  # exp(-46) = 1e-20, below half a unit in the last place of 1 by a factor 10^4
+_IN_RANGE = 300.0  # e^300 and its square are doubles
 _LEFT_OUT = 1e-19  # all terms left out of a series together, the largest of which is exp(-46)
 
 LATER_TERMS = 1.0001
@@ -66,11 +67,27 @@ def peak_parabola(s: float, centre: float, budget: float = 40.0) -> tuple[float,
     options: list[tuple[float, float]] = []
     if s >= _PARABOLA_FROM:
         own = -log_theta_ratio(centre, s) * (1 + FORMULA_SLACK) + FEW_SLACK
-        options.append(((s / 2 - math.log(2) / math.pi**2) * (1 - FORMULA_SLACK), own))
+        options.append((wide_parabola(s), own))
     if s < 1.0:
         _, p = direct_weights(s, centre - math.floor(centre + 0.5))
         options.append((2 * float(p[:-1] @ p[1:]) / math.pi**2 * (1 - FORMULA_SLACK), 0.0))
-    return min(options, key=lambda o: (budget + o[1]) / o[0])
+    return options[0] if len(options) == 1 else min(options, key=lambda o: (budget + o[1]) / o[0])
+
+
+def wide_parabola(s: float) -> float:
+    """The strength of Lemma 5 (a), for noise from 0.4 on."""
+    return (s / 2 - math.log(2) / math.pi**2) * (1 - FORMULA_SLACK)
+
+
+def untilted_penalty(s: Floats, size: Floats) -> Floats:
+    """At most -log phi(v), phi the characteristic function of noise s >= 0.4 and size = |v| <= pi; elementwise.
+
+    phi(v) <= e^{-s v^2 / 2} (1 + e^{-2 pi s (pi - |v|)}) (docs/theory/engine.md, Lemma 5 (c)).
+    """
+    quadratic = 0.5 * s * size * size
+    near = np.exp(-2 * math.pi * s * np.maximum(math.pi - size, 0.0))
+    result: Floats = quadratic - near  # log(1 + x) <= x
+    return result
 
 
 def log_theta_ratio(c: float, s: float) -> float:
@@ -78,6 +95,8 @@ def log_theta_ratio(c: float, s: float) -> float:
 
     Guarantee: the error is at most `theta_ratio_error(s, result, 1)`, given the accuracy of libm.
     """
+    if TWO_PI_SQUARED * s >= _NEGLIGIBLE:  # no term of the series matters
+        return 0.0
     f = c - math.floor(c + 0.5)
     if s >= POISSON_FROM:
         total, dip = 1.0, 0.0
@@ -129,15 +148,24 @@ def log_cf_correction(s: float, centre: float, v: Floats) -> tuple[Complexes, Fl
         angle = 2 * math.pi * n * centre
         growth = 2 * math.pi * n * s * v
         total += 2 * math.exp(-decay) * math.cos(angle)
-        # exp(-decay) (cosh(growth) - 1) and exp(-decay) sinh(growth), with the exponents joined so that nothing overflows
-        up, down, flat = np.exp(growth - decay), np.exp(-growth - decay), math.exp(-decay)
-        small = np.abs(growth) < 1
-        cosh_part = np.where(small, 2 * flat * np.sinh(np.where(small, growth, 0) / 2) ** 2, (up + down) / 2 - flat)
-        sinh_part = np.where(small, flat * np.sinh(np.where(small, growth, 0)), (up - down) / 2)
+        reach = np.abs(growth)
+        cosh_part, sinh_part = _scaled_hyperbolics(growth, reach, decay)
         re += 2 * math.cos(angle) * cosh_part
         im -= 2 * math.sin(angle) * sinh_part
-        size += 2 * (cosh_part + np.abs(sinh_part)) * (1 + np.abs(growth) + decay)
+        size += 2 * (cosh_part + np.abs(sinh_part)) * (1 + reach + decay)
     return _log_one_plus(_complex(re, im) / total, size / total)
+
+
+def _scaled_hyperbolics(growth: Floats, reach: Floats, decay: float) -> tuple[Floats, Floats]:
+    """exp(-decay) (cosh(growth) - 1) and exp(-decay) sinh(growth), within 16 (1 + reach + decay) units of rounding of their
+    sizes, reach = |growth|; where the hyperbolic functions might overflow, with the exponents joined."""
+    flat = math.exp(-decay)
+    if decay < _IN_RANGE and float(reach.max(initial=0.0)) < _IN_RANGE:
+        half = np.sinh(growth / 2)
+        return 2 * flat * half * half, flat * np.sinh(growth)
+    up, down, small = np.exp(growth - decay), np.exp(-growth - decay), reach < 1
+    cosh_part = np.where(small, 2 * flat * np.sinh(np.where(small, growth, 0) / 2) ** 2, (up + down) / 2 - flat)
+    return cosh_part, np.where(small, flat * np.sinh(np.where(small, growth, 0)), (up - down) / 2)
 
 
 def theta_left_out(s: Any, count: Any, v: Any) -> Any:
@@ -194,7 +222,7 @@ def _log_one_plus(change: Complexes, size: Floats, beyond: float = 0.0) -> tuple
     A value smaller than its own error bound is raised to that bound, and the error covers the change: no logarithm of
     zero, ever.
     """
-    error = 32 * np.finfo(np.float64).eps * size + (_LEFT_OUT + beyond)
+    error = 64 * UNIT * size + (_LEFT_OUT + beyond)
     value = 1 + change
     modulus = np.abs(value)
     lost = modulus < error
@@ -203,8 +231,9 @@ def _log_one_plus(change: Complexes, size: Floats, beyond: float = 0.0) -> tuple
         modulus = np.where(lost, error, modulus)
         change = np.where(lost, error - 1, change)
         error = np.where(lost, 3 * error, error)
-    log_value = np.where(np.abs(change) < 0.5, log1p_complex(change), np.log(value))
-    return log_value, error / modulus
+    near = np.abs(change) < 0.5
+    logs = log1p_complex(change)
+    return (logs if near.all() else np.where(near, logs, np.log(value))), error / modulus
 
 
 def log1p_complex(x: Complexes) -> Complexes:

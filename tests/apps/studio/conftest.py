@@ -44,9 +44,9 @@ def hasty() -> Iterator[Studio]:
     one.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def address() -> Iterator[str]:
-    """A studio of its own on a free port."""
+    """A studio of its own on a free port, which keeps nothing of what it was asked."""
     with in_browser.studio() as served:
         yield served.address
 

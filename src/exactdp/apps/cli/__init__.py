@@ -22,6 +22,8 @@ def main() -> None:
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
     if streams.is_cramped():
         sys.exit(streams.refuse("The memory is not enough. Raise the limit (ulimit -v) to half a gigabyte or more."))
+    if sys.argv[1:2] == ["census"]:  # what takes long says from the beginning what it does
+        streams.narrate("loading ...")
     try:
         from exactdp.apps.cli.commands import app
     except (ImportError, MemoryError, OSError) as error:

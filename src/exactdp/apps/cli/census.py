@@ -13,6 +13,7 @@ import typer
 
 from exactdp.apps.cli import shell
 from exactdp.apps.cli.designs import DEFAULT, Design, DesignArgument, MechanismOption, OldDesignOption, read_design
+from exactdp.apps.cli.streams import narrate
 from exactdp.apps.cli.tables import say, show_table
 from exactdp.census.grids import ALPHAS, DELTAS, MOST_ALPHAS, Grids, spaced_alphas, stated_epsilons
 from exactdp.census.journal import Journal
@@ -84,12 +85,12 @@ def _census(
     folder = output / release.name
     with _resumable(folder), make_runner(shell.read_jobs(jobs), dask, in_small_parts=True) as runner:
         journal = Journal.open(folder, release, grids)
-        with shell.progress("pairs of paths", len(release.pairs)) as done:
-            study = run_study(release, grids, runner, journal, done, shell.tell, shell.warn)
+        with shell.progress("bounds of pairs", len(release.pairs) * grids.size, in_lines=True) as done:
+            study = run_study(release, grids, runner, journal, done, narrate, shell.warn)
         if proxy:
             _show_proxy(source, study, at, shown, as_json)
             return
-        summary = summarize(study, runner, at_level, lambda text: shell.tell(f"{text} ..."))
+        summary = summarize(study, runner, at_level, lambda text: narrate(f"{text} ..."))
     files, remark = _write(study, summary, folder, figures, path)
     if as_json:
         head = {"release": release.name, "rho": exact_text(release.rho), "pairs": len(study.pairs)}
@@ -130,11 +131,11 @@ def _write(study: Study, summary: Summary, folder: Path, figures: bool, base: in
         try:
             from exactdp.apps.figures.release import save_figures
 
-            shell.tell("figures ...")
+            narrate("figures ...")
             files += save_figures(study, folder, base)
         except MissingExtraError as error:
             remark = f"No figures: {error}"
-    shell.tell("report ...")
+    narrate("report ...")
     files.append(folder / "report.html")
     write_text(files[-1], build(study, summary, charts=figures and not remark))
     return files, remark

@@ -50,7 +50,7 @@ def _report(
     promised = read_digits(digits, "--digits")
     grids, asked = Grids.of_report(delta)
     with make_runner(shell.read_jobs(jobs), dask) as runner:
-        with shell.progress("pairs of paths", len(release.pairs)) as done:
+        with shell.progress("bounds of pairs", len(release.pairs) * grids.size) as done:
             study = run_study(release, grids, runner, done=done)
         summary = summarize(study, runner, asked, lambda text: shell.tell(f"{text} ..."))
     shell.tell("report ...")

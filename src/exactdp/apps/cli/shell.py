@@ -199,15 +199,31 @@ def check_ending(output: Path, *endings: str) -> str:
 
 
 @contextmanager
-def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error while it is a terminal; the function it gives takes what was done since."""
+def progress(title: str, total: int, in_lines: bool = False) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error while it is a terminal; the function it gives takes what was done since.
+
+    Elsewhere there is none, or a few lines.
+    """
     if not sys.stderr.isatty():  # rich before 14.3 ends even a disabled bar with an empty line
-        yield lambda done: None
+        yield _Lines(title, total) if in_lines else lambda done: None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda done: bar.advance(task, done)
+
+
+class _Lines:
+    """Progress as lines, one for each quarter."""
+
+    def __init__(self, title: str, total: int) -> None:
+        self._title, self._total, self._done, self._quarters = title, total, 0, -1
+
+    def __call__(self, done: int) -> None:
+        self._done += done
+        if 4 * self._done // self._total > self._quarters:
+            self._quarters = 4 * self._done // self._total
+            streams.narrate(f"{self._title}: {self._done:,} of {self._total:,}")
 
 
 def tell(text: str) -> None:

@@ -79,6 +79,14 @@ def say(sentence: str) -> None:
         _silence(sys.stderr)
 
 
+def narrate(text: str) -> None:
+    """What a long command is doing, on standard error at once, whether or not that is a terminal."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        _silence(sys.stderr)
+
+
 def refuse(sentence: str) -> int:
     """The same, and the exit code that goes with it."""
     say(sentence)

@@ -23,7 +23,7 @@ from exactdp.engine.lattice.contours import Values
 from exactdp.engine.lattice.float64 import BLOCK, Sums, Totals, mirror_weights, summands, whole_shift
 from exactdp.engine.lattice.moments import log_moments
 from exactdp.engine.lattice.plan import Plan, log_aliasing, log_term_size
-from exactdp.engine.lattice.tilts import Rung, rung, rung_index
+from exactdp.engine.lattice.tilts import Rung, last_complement_rung, rung
 from exactdp.engine.payoff import Payoff, Threshold
 from exactdp.engine.sieve.phases import angles, centred_angles
 from exactdp.engine.sieve.windows import distinct, ranges
@@ -77,31 +77,52 @@ class Family(Members):
         return self._skeletons.get((payoff, first), build)
 
     def evaluate(self, payoff: Payoff, pairs: Ints, thresholds: list[Threshold]) -> Values:
-        """Certified values, one for each pair and threshold given; a threshold belongs to the lattice of its pair.
+        """Certified values, one for each pair and threshold given; a threshold belongs to the lattice of its pair."""
+        return self.evaluate_distinct(payoff, pairs, thresholds, np.arange(len(thresholds)))
+
+    def evaluate_distinct(self, payoff: Payoff, pairs: Ints, thresholds: list[Threshold], index: Ints) -> Values:
+        """The same where many pairs have the same threshold: `index` says which of the thresholds each one has.
 
         Results do not depend on what is asked together. Where no contour can be shared the bounds are 0 and 1.
         """
         which = self.step_of[1][pairs]
-        rungs: dict[tuple[int, int], int] = {}
-        questions: dict[int, list[int]] = {}
-        for i, (step, threshold) in enumerate(zip(which.tolist(), thresholds, strict=True)):
-            key = (step, threshold.steps)
-            if key not in rungs:
-                lattice = self.typical[step]
-                x = float(threshold.steps * lattice.step)
-                near = x * x < _FARTHEST**2 * lattice.r
-                rungs[key] = rung_index(lattice, payoff, x, SPACING) if near else _NO_RUNG
-            questions.setdefault(rungs[key], []).append(i)
-        parts = np.repeat([[0.0], [0.0], [1.0], [0.0]], len(thresholds), axis=1)
-        questions.pop(_NO_RUNG, None)
-        for index, members in questions.items():
-            contour = self.contour(payoff, index)
+        steps = np.array([float(t.steps) for t in thresholds])[index]
+        rung_of = np.full(len(pairs), _NO_RUNG, dtype=np.int64)
+        for step in np.unique(which).tolist():
+            lattice, mine = self.typical[step], which == step
+            x = steps[mine] * lattice.h
+            near = x * x < _FARTHEST**2 * lattice.r
+            rung_of[mine] = np.where(near, self._rungs(payoff, step, x), _NO_RUNG)
+        parts = np.repeat([[0.0], [0.0], [1.0], [0.0]], len(pairs), axis=1)
+        for number in np.unique(rung_of[rung_of != _NO_RUNG]).tolist():
+            mine = np.flatnonzero(rung_of == number)
+            contour = self.contour(payoff, number)
             if contour is None:
                 continue
-            for place, sums in contour.evaluate(pairs[members], [thresholds[i] for i in members]):
+            for place, sums in contour.evaluate(pairs[mine], thresholds, index[mine]):
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    parts[:, np.array(members)[place]] = sums.log_scale, sums.lower, sums.upper, sums.slope / sums.value
+                    parts[:, mine[place]] = sums.log_scale, sums.lower, sums.upper, sums.slope / sums.value
         return Values(Bracket(parts[0], parts[1], parts[2]), np.nan_to_num(parts[3], posinf=0.0))
+
+    def _rungs(self, payoff: Payoff, step: int, x: Floats) -> Ints:
+        """The rungs that serve thresholds x on one of the distinct steps. Heuristic: affects accuracy only."""
+        edges, last = self._edges[payoff is Payoff.COMPLEMENT, step]
+        result: Ints = np.minimum(np.searchsorted(edges, -x if payoff is Payoff.COMPLEMENT else x, side="right"), last)
+        return result
+
+    @cached_property
+    def _edges(self) -> dict[tuple[bool, int], tuple[Floats, int]]:
+        """For each distinct step the boundaries above each rung, and the last rung, for 1 - delta and for the other payoffs."""
+        found = {}
+        for step, lattice in enumerate(self.typical):
+            edges: list[float] = []
+            edge = 0.0
+            while edge < _FARTHEST * math.sqrt(lattice.r):
+                edge = rung(lattice, Payoff.TAIL, len(edges), SPACING).x_high
+                edges.append(edge)
+            last = last_complement_rung(lattice, SPACING)
+            found[False, step], found[True, step] = (np.array(edges), len(edges)), (np.array(edges), last)
+        return found
 
 
 @dataclass(frozen=True)
@@ -165,13 +186,13 @@ class FamilyContour:
             rows[:, mine] = np.abs(found.for_a), np.abs(found.for_b), found.error_a, found.error_b
         count = np.bincount(self.pair_of, minlength=len(self.family.pairs))
         first = np.concatenate(([0], np.cumsum(count)[:-1]))
-        return _PairTerms(first, count, self.kept, for_a, for_b, _segment_sums(rows, count))
+        return _PairTerms(first, count, self.kept, for_a, for_b, segment_sums(rows, count))
 
     @cached_property
-    def _shifts(self) -> list[int]:
-        """For each pair the whole part of the linear phase, in steps of the common lattice."""
+    def _shifts(self) -> Ints:
+        """For each pair the whole part of the linear phase, in steps of the common lattice, modulo N."""
         own = [whole_shift(lattice, self.plans[0].lam) for lattice in self.family.lattices]
-        return [own[i] + own[j] for i, j in self.family.pairs]
+        return np.array([(own[i] + own[j]) % self.nodes for i, j in self.family.pairs], dtype=np.int64)
 
     @cached_property
     def _thetas(self) -> tuple[Floats, Floats]:
@@ -181,32 +202,32 @@ class FamilyContour:
         errors = np.array([own[i][1] + own[j][1] for i, j in self.family.pairs])
         return values, (errors + 4 * UNIT * np.abs(values)) * (1 + SUM_SLACK)
 
-    def evaluate(self, pairs: Ints, thresholds: list[Threshold]) -> Iterator[tuple[Ints, Sums]]:
+    def evaluate(self, pairs: Ints, thresholds: list[Threshold], index: Ints) -> Iterator[tuple[Ints, Sums]]:
         """The places of the questions on each distinct step, and the certified sums there."""
         which = self.family.step_of[1][pairs]
         for step in np.unique(which):
             places = np.flatnonzero(which == step)
-            yield places, self._evaluate_step(self.plans[step], pairs[places], [thresholds[i] for i in places])
+            asked, own = np.unique(index[places], return_inverse=True)
+            some = [thresholds[i] for i in asked.tolist()]
+            yield places, self._evaluate_step(self.plans[step], pairs[places], some, own)
 
-    def _evaluate_step(self, plan: Plan, pairs: Ints, thresholds: list[Threshold]) -> Sums:
-        facts: dict[int, tuple[float, float, float]] = {}
-        for t in thresholds:
-            if t.steps not in facts:
-                facts[t.steps] = (*plan.log_scale(t.steps), plan.offset(t.steps))
-        high, low, offsets = np.array([facts[t.steps] for t in thresholds]).T
+    def _evaluate_step(self, plan: Plan, pairs: Ints, thresholds: list[Threshold], index: Ints) -> Sums:
+        """Questions on one step: pairs, and which of the thresholds each one has."""
+        high, low, offsets = np.array([(*plan.log_scale(t.steps), plan.offset(t.steps)) for t in thresholds]).T[
+            :, index
+        ]
         theta, theta_error = self._thetas
         # the plan's log_scale holds the lowest Theta of all pairs; replace it by the pair's own
         low = low + (theta[pairs] - float(plan.theta_at_tilt[0]))
         error = theta_error[pairs] + 4 * UNIT * abs(float(plan.theta_at_tilt[0]))
         ratio = int(plan.lattice.step / self.family.unit)
-        shifts = np.array(
-            [(t.steps * ratio - self._shifts[p]) % self.nodes for t, p in zip(thresholds, pairs.tolist(), strict=True)]
-        )
+        own = np.array([t.steps * ratio % self.nodes for t in thresholds], dtype=np.int64)
+        shifts = (own[index] - self._shifts[pairs]) % self.nodes
         sum_a, sum_b = self._sums(pairs, shifts)
         size_a, size_b, error_a, error_b = self._terms.totals[:, pairs]
         count = self._terms.count[pairs].astype(float)
         totals = Totals(sum_a, sum_b, size_a, size_b, error_a, error_b, count)
-        coefficients = np.array([t.a for t in thresholds]), np.array([t.b for t in thresholds])
+        coefficients = np.array([t.a for t in thresholds])[index], np.array([t.b for t in thresholds])[index]
         aliased = log_aliasing(plan.lattice, plan.payoff, plan.lam, float(plan.period), offsets, plan.theta_at_tilt)
         return totals.settle(plan, coefficients, (high, low), error, plan.log_dropped, aliased)
 
@@ -225,7 +246,7 @@ class FamilyContour:
             turn = centred_angles(terms.node[place] * np.repeat(shifts[mine], count) % self.nodes, self.nodes)
             cosine, sine = np.cos(turn), np.sin(turn)
             products = np.stack([cosine * t.real[place] + sine * t.imag[place] for t in (terms.for_a, terms.for_b)])
-            sum_a[mine], sum_b[mine] = _segment_sums(products, count)
+            sum_a[mine], sum_b[mine] = segment_sums(products, count)
             start = stop
         return sum_a, sum_b
 
@@ -252,7 +273,7 @@ def _by_step(family: Family, plans: tuple[Plan, ...], pair_of: Ints) -> Iterator
         yield plan, which == i
 
 
-def _segment_sums(rows: Floats, count: Ints) -> Floats:
+def segment_sums(rows: Floats, count: Ints) -> Floats:
     """Sums over consecutive segments of each row, first in blocks, then over blocks; each depends on its segment alone."""
     first = np.concatenate(([0], np.cumsum(count)[:-1]))
     blocks = -(-count // BLOCK)

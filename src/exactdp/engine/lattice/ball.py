@@ -1,25 +1,28 @@
 """Evaluating a plan in ball arithmetic (Arb): the same nodes, rigorous enclosures, any precision.
 
-The two arithmetics share the plan and nothing else. Phases and exponents are exact rationals until the last moment: node k of
-group g has the residue r = k a mod N, so log |M / M(tilt)| is -pi^2 times a rational and the phase is pi times a rational.
+Phases and exponents are exact rationals until the last moment: node k of group g has the residue r = k a mod N, so
+log |M / M(tilt)| is -pi^2 times a rational and the phase is pi times a rational.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from flint import acb, arb, fmpq
+from flint import acb, acb_mat, arb, fmpq
 
 from exactdp.balls import ball, precision
-from exactdp.doubles import FORMULA_SLACK
+from exactdp.doubles import FORMULA_SLACK, UNDERFLOW
 from exactdp.engine.lattice.plan import Plan
 from exactdp.engine.payoff import Payoff, Threshold
 from exactdp.mechanisms.theta import LATER_TERMS, POISSON_FROM, TWO_PI_SQUARED, log_theta_ratio_ball
 
 _FIRST_ORDER = 1.0001  # |e^x - 1| <= 1.0001 |x| for |x| <= 1e-4
+_WIDTHS = tuple(2**i for i in range(8))  # nodes in a row of the table of terms
+_ROW, _POWER, _ENTRY = 2.5, 0.6, 0.1  # microseconds: a row's phase, a power, a product
 
 
 @dataclass(frozen=True)
@@ -34,46 +37,94 @@ class BallSum:
 
 
 @dataclass(frozen=True)
+class _Rows:
+    """The terms in rows of neighbouring nodes, filled up with zeros; the rows' first nodes are `starts`."""
+
+    starts: tuple[int, ...]
+    width: int
+    for_a: acb_mat
+    for_b: acb_mat
+
+
+@dataclass(frozen=True)
 class BallContour:
     """A plan evaluated at `bits` of precision, ready for any number of thresholds."""
 
     plan: Plan
     bits: int
 
-    def evaluate(self, thresholds: list[Threshold]) -> list[BallSum]:
-        """Enclosures at each threshold; the precision of the process is restored on return."""
+    def evaluate(self, thresholds: list[Threshold], beside: Sequence[tuple[arb, arb]] | None = None) -> list[BallSum]:
+        """Enclosures at each threshold; the precision of the process is restored on return.
+
+        `beside` holds, for each threshold, enclosures of the parts of the sums for A and B (divided by N) that nodes make which
+        are neither kept nor counted as dropped.
+        """
+        others = beside or [(arb(0), arb(0))] * len(thresholds)
+        logs = self._log_aliased(thresholds)
         with precision(self.bits):
-            return [self._one(t, float(a)) for t, a in zip(thresholds, self._log_aliased(thresholds), strict=True)]
+            return [self._one(t, a, other) for t, a, other in zip(thresholds, logs, others, strict=True)]
 
     def _log_aliased(self, thresholds: list[Threshold]) -> list[float]:
         return [float(a) for a in self.plan.log_aliasing([t.steps for t in thresholds])]
 
-    def _one(self, threshold: Threshold, log_aliased: float) -> BallSum:
+    def _one(self, threshold: Threshold, log_aliased: float, beside: tuple[arb, arb]) -> BallSum:
         plan, (first, second) = self.plan, self._transform_at_tilt
-        shift = threshold.steps - self._whole_shift
-        sum_a, sum_b = arb(0), arb(0)
-        for k, (real_a, imag_a, real_b, imag_b) in zip(self._kept, self._terms, strict=True):
-            sine, cosine = arb.sin_cos_pi_fmpq(fmpq(2 * (k * shift % plan.nodes), plan.nodes))
-            sum_a += real_a * cosine + imag_a * sine
-            sum_b += real_b * cosine + imag_b * sine
+        sum_a, sum_b = (
+            part / plan.nodes + other
+            for part, other in zip(self._sums(threshold.steps - self._whole_shift), beside, strict=True)
+        )
         a, b, density = self._coefficients(threshold)
-        scale = (self._log_moment - ball(plan.tilt * plan.lattice.step * threshold.steps)).exp()
+        scale = (self._log_moment - self._log_per_step * threshold.steps).exp()
         aliased = arb(log_aliased).exp() * scale
         dropped = arb(plan.log_dropped).exp() * (a * first + b * second) * scale
-        value = (a * sum_a + b * sum_b) / plan.nodes * scale
+        value = (a * sum_a + b * sum_b) * scale
         enclosure = value - aliased / 2 + arb(0, (aliased / 2 + dropped).upper())
-        return BallSum(enclosure, aliased, dropped, abs(density * (sum_a - sum_b)) / plan.nodes * scale)
+        return BallSum(enclosure, aliased, dropped, abs(density * (sum_a - sum_b)) * scale)
+
+    def _sums(self, shift: int) -> tuple[arb, arb]:
+        """Re sum_k terms_k exp(-2 pi i k shift / N) for both kinds of terms.
+
+        Powers within a row come by halving the exponent, so that the boxes around them grow with its logarithm only; the phase
+        of each row's first node is exact.
+        """
+        rows = self._rows
+        powers = [acb(1), self._turn(shift)]
+        for j in range(2, rows.width):
+            powers.append(powers[j // 2] * powers[j - j // 2])
+        column = acb_mat(rows.width, 1, powers[: rows.width])
+        turns = acb_mat(1, len(rows.starts), [self._turn(k * shift) for k in rows.starts])
+        return (turns * (rows.for_a * column))[0, 0].real, (turns * (rows.for_b * column))[0, 0].real
+
+    def _turn(self, steps: int) -> acb:
+        """exp(-2 pi i steps / N)."""
+        nodes = self.plan.nodes
+        sine, cosine = arb.sin_cos_pi_fmpq(fmpq(-2 * (steps % nodes), nodes))
+        return acb(cosine, sine)
 
     def _coefficients(self, threshold: Threshold) -> tuple[arb, arb, arb]:
         """A, B, and the factor that turns the difference of the two sums into the payoff's slope."""
         if threshold.gap is None:
             return arb(1), arb(0), 1 / ball(self.plan.lattice.step)
         rise = ball(threshold.gap).exp()
-        return 1 - rise, rise - ball(-self.plan.lattice.step).exp(), rise
+        return 1 - rise, rise - self._shrink_one, rise
 
     @cached_property
     def _kept(self) -> list[int]:
         return [int(k) for k in self.plan.kept]
+
+    @cached_property
+    def _rows(self) -> _Rows:
+        options = [(width, _row_starts(self._kept, width)) for width in _WIDTHS]
+        width, starts = min(options, key=lambda o: len(o[1]) * (_ROW + _ENTRY * o[0]) + _POWER * o[0])
+        tables = [acb(0)] * (len(starts) * width), [acb(0)] * (len(starts) * width)
+        row = 0
+        for k, terms in zip(self._kept, self._terms, strict=True):
+            if k >= starts[row] + width:
+                row += 1
+            for table, term in zip(tables, terms, strict=True):
+                table[row * width + k - starts[row]] = term
+        for_a, for_b = (acb_mat(len(starts), width, table) for table in tables)
+        return _Rows(tuple(starts), width, for_a, for_b)
 
     @cached_property
     def _log_moment(self) -> arb:
@@ -81,6 +132,12 @@ class BallContour:
         lattice, tilt = self.plan.lattice, self.plan.tilt
         thetas = sum((g.count * log_theta_ratio_ball(g.sensitivity * tilt, g.sigma2) for g in lattice.groups), arb(0))
         return ball(lattice.spread * tilt * tilt / 2) + thetas
+
+    @cached_property
+    def _log_per_step(self) -> fmpq:
+        """tilt h, exactly."""
+        exact = self.plan.tilt * self.plan.lattice.step
+        return fmpq(exact.numerator, exact.denominator)
 
     @cached_property
     def _centres(self) -> tuple[tuple[int, Fraction], ...]:
@@ -97,74 +154,82 @@ class BallContour:
 
     @cached_property
     def _transform_at_tilt(self) -> tuple[arb, arb]:
-        real_a, _, real_b, _ = self._transform(0)
-        return real_a, real_b
+        first, second = self._transform(0)
+        return first.real, second.real
 
     @cached_property
-    def _terms(self) -> list[tuple[arb, arb, arb, arb]]:
-        """Per kept node the two summands (for A and for B) as real and imaginary parts, mirror images included."""
+    def _terms(self) -> list[tuple[acb, acb]]:
+        """Per kept node the two summands (for A and for B), mirror images included."""
         lattice, nodes = self.plan.lattice, self.plan.nodes
         scale = math.lcm(*(g.sigma2.denominator for g in lattice.groups))
         falls = [int(g.count * g.sigma2 * scale) for g in lattice.groups]
         turn_scale = math.lcm(*(rest.denominator for _, rest in self._centres))
         turns = [int(g.count * rest * turn_scale) for g, (_, rest) in zip(lattice.groups, self._centres, strict=True)]
-        pi_squared = arb.pi() ** 2
+        exponent = -2 * arb.pi() ** 2 / (scale * nodes * nodes)
         result = []
         for k in self._kept:
             residues = [_signed(k * a % nodes, nodes) for a in lattice.strides]
             fall = sum(f * r * r for f, r in zip(falls, residues, strict=True))
             turn = sum(t * r for t, r in zip(turns, residues, strict=True))
             sine, cosine = arb.sin_cos_pi_fmpq(fmpq(2 * turn, turn_scale * nodes))
-            size = (-pi_squared * arb(fmpq(2 * fall, scale * nodes * nodes))).exp()
+            size = (exponent * fall).exp()
             if 0 < 2 * k < nodes:
                 size *= 2
             moment = acb(size * cosine, size * sine) * self._theta_factor(residues)
-            real_a, imag_a, real_b, imag_b = self._transform(k)
-            for_a, for_b = moment * acb(real_a, imag_a), moment * acb(real_b, imag_b)
-            result.append((for_a.real, for_a.imag, for_b.real, for_b.imag))
+            first, second = self._transform(k)
+            result.append((moment * first, moment * second))
         return result
 
     def _theta_factor(self, residues: list[int]) -> acb:
         """product of (theta(centre + i s v) / theta(centre))^count; groups for which it is 1 to the last bit are a ball."""
-        lattice, nodes = self.plan.lattice, self.plan.nodes
-        factor, log_left_out = acb(1), -math.inf
-        for i, (g, r) in enumerate(zip(lattice.groups, residues, strict=True)):
-            offset, per_residue = self._log_theta_sizes[i]
+        factor = acb(1)
+        left_out = UNDERFLOW * len(residues)  # in units of what is negligible; exp may underflow
+        for i, (r, (offset, per_residue)) in enumerate(zip(residues, self._log_theta_sizes, strict=True)):
             log_size = offset + per_residue * abs(r)
-            if log_size < self._negligible:
-                high, low = max(log_left_out, log_size), min(log_left_out, log_size)
-                log_left_out = high + math.log1p(math.exp(low - high))
+            if log_size < 0:
+                left_out += math.exp(log_size)
                 continue
-            tau, bottom, s_ball = self._theta_constants[i]
-            height = 2 * arb.pi() * s_ball * r / nodes
-            top = acb(ball(self._centres[i][1]), height).modular_theta(tau)[2]
-            factor *= (top / bottom) ** g.count
-        if log_left_out == -math.inf:
-            return factor
-        error = arb(0, arb(log_left_out + FORMULA_SLACK * abs(log_left_out)).exp() * _FIRST_ORDER)
+            tau, bottom, height = self._theta_constants[i]
+            top = acb(self._rests[i], height * r).modular_theta(tau)[2]
+            factor *= (top / bottom) ** self.plan.lattice.groups[i].count
+        error = arb(0, left_out * (1 + FORMULA_SLACK) * _FIRST_ORDER * self._negligible)
         return factor * acb(1 + error, error)
 
     @cached_property
-    def _negligible(self) -> float:
+    def _log_negligible(self) -> float:
         return -(self.bits + 8) * math.log(2) - math.log(len(self.plan.lattice.groups))
 
     @cached_property
+    def _negligible(self) -> arb:
+        return arb(self._log_negligible).exp()
+
+    @cached_property
     def _log_theta_sizes(self) -> list[tuple[float, float]]:
-        """Lemma 4's bound of a whole theta factor as exp(offset + per_residue |residue|); for s below 1/4 there is none."""
+        """Lemma 4's bound of a whole theta factor as exp(offset + per_residue |residue|) in units of what is negligible.
+
+        For s below 1/4 there is none.
+        """
         sizes = []
         for g in self.plan.lattice.groups:
             s = float(g.sigma2)
             room = -math.log1p(-2.01 * math.exp(-TWO_PI_SQUARED * s)) if s >= POISSON_FROM else math.inf
             offset = math.log(LATER_TERMS * g.count) - TWO_PI_SQUARED * s + room
-            sizes.append((offset, 4 * math.pi**2 * s / self.plan.nodes))
+            slack = FORMULA_SLACK * (1 + 2 * TWO_PI_SQUARED * s - self._log_negligible)
+            sizes.append((offset - self._log_negligible + slack, 4 * math.pi**2 * s / self.plan.nodes))
         return sizes
 
     @cached_property
+    def _rests(self) -> list[arb]:
+        return [ball(rest) for _, rest in self._centres]
+
+    @cached_property
     def _theta_constants(self) -> list[tuple[acb, acb, arb]]:
+        """By group tau, theta(centre), and the imaginary part of the argument for each unit of the residue."""
         constants = []
-        for g, (_, rest) in zip(self.plan.lattice.groups, self._centres, strict=True):
-            tau = acb(0, 2 * arb.pi() * ball(g.sigma2))
-            constants.append((tau, acb(ball(rest)).modular_theta(tau)[2], ball(g.sigma2)))
+        for g, rest in zip(self.plan.lattice.groups, self._rests, strict=True):
+            period = 2 * arb.pi() * ball(g.sigma2)
+            tau = acb(0, period)
+            constants.append((tau, acb(rest).modular_theta(tau)[2], period / self.plan.nodes))
         return constants
 
     @cached_property
@@ -177,19 +242,25 @@ class BallContour:
         """e^{-h}."""
         return ball(-self.plan.lattice.step).exp()
 
-    def _transform(self, k: int) -> tuple[arb, arb, arb, arb]:
-        """The factors that A and B multiply in V e^{z x0} at node k, as real and imaginary parts (payoff.py)."""
+    def _transform(self, k: int) -> tuple[acb, acb]:
+        """The factors that A and B multiply in V e^{z x0} at node k (payoff.py)."""
         plan = self.plan
-        sine, cosine = arb.sin_cos_pi_fmpq(fmpq(2 * k, plan.nodes))
-        q = acb(cosine, -sine) * self._shrink
+        q = self._turn(k) * self._shrink
         if plan.payoff is Payoff.COMPLEMENT:
             base = 1 / ((1 - 1 / q) * (1 - q * self._shrink_one))
-            first, second = base / q, base
-        else:
-            base = 1 / (1 - q if plan.payoff is Payoff.TAIL else (1 - q) * (1 - q * self._shrink_one))
-            first, second = base, base * q
-        return first.real, first.imag, second.real, second.imag
+            return base / q, base
+        base = 1 / (1 - q if plan.payoff is Payoff.TAIL else (1 - q) * (1 - q * self._shrink_one))
+        return base, base * q
 
 
 def _signed(residue: int, nodes: int) -> int:
     return residue - nodes if 2 * residue > nodes else residue
+
+
+def _row_starts(kept: list[int], width: int) -> list[int]:
+    """The first nodes of rows of `width` neighbours that cover all nodes."""
+    starts: list[int] = []
+    for k in kept:
+        if not starts or k >= starts[-1] + width:
+            starts.append(k)
+    return starts

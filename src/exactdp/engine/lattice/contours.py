@@ -15,15 +15,16 @@ from exactdp.cache import Recent
 from exactdp.doubles import FORMULA_SLACK, Bools, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.accuracy import RESORT_ATTEMPTS, RESORT_DIGITS, RESORT_WIDTH, if_affordable
-from exactdp.engine.lattice.ball import BallContour, BallSum
+from exactdp.engine.lattice.ball import BallSum
 from exactdp.engine.lattice.conditioning import Split, split_off_coarsest
 from exactdp.engine.lattice.float64 import Contour, Sums
+from exactdp.engine.lattice.graded import GradedContour
 from exactdp.engine.lattice.lattice import Lattice
 from exactdp.engine.lattice.plan import Plan, log_expected, make_plan, too_fine
-from exactdp.engine.lattice.tilts import rung, rung_index
+from exactdp.engine.lattice.tilts import rung, rung_index, shared_rung, wide_rung
 from exactdp.engine.payoff import Payoff, Threshold
 from exactdp.engine.sieve.phases import LARGEST_NODES
-from exactdp.errors import AccuracyError
+from exactdp.errors import AccuracyError, LatticeTooFineError
 
 BALL_NODE_LIMIT = 3_000_000
 """Nodes beyond which an enclosure is refused with the advice to ask for fewer digits."""
@@ -32,6 +33,7 @@ _DEEPEST = 1e12  # beyond exp(-1e12) a double cannot hold the logarithm to four 
 _DEEPEST_SPLIT = 2
 _FEWEST_TERMS = 10_000
 _KEPT_NODES = 300_000
+_REFUSALS_HELD = 64
 _LEVEL_STEP = 4  # digits by which the aim of a ball contour is rounded up, so that contours can be shared
 
 
@@ -43,7 +45,7 @@ class Values:
     log_slope: Floats
 
 
-def _nodes(contour: Contour | BallContour) -> int:
+def _nodes(contour: Contour | GradedContour) -> int:
     return len(contour.plan.kept)
 
 
@@ -61,7 +63,10 @@ class Contours:
     depth: int = 0
     """How many mechanisms were split off before (see `clumps`)."""
     _recent: Recent[tuple[Payoff, int], Contour] = field(default_factory=_held, repr=False, compare=False)
-    _recent_balls: Recent[tuple[Payoff, int, int], BallContour] = field(
+    _refused: Recent[tuple[Payoff, int], str] = field(
+        default_factory=lambda: Recent(_REFUSALS_HELD), repr=False, compare=False
+    )
+    _recent_balls: Recent[tuple[Payoff, int, int], GradedContour] = field(
         default_factory=_held, repr=False, compare=False
     )
 
@@ -77,13 +82,20 @@ class Contours:
         return None if split is None else (split, Contours(split.rest, self.effort, self.depth + 1))
 
     def contour(self, payoff: Payoff, index: int) -> Contour:
-        """The float64 contour of one rung."""
-        return self._recent.get(
-            (payoff, index),
-            lambda: self._within_effort(
+        """The float64 contour of one rung; what is refused once is refused again, without another look."""
+
+        def build() -> Contour:
+            return self._within_effort(
                 make_plan(self.lattice, rung(self.lattice, payoff, index), None, self.effort.looks)
-            ),
-        )
+            )
+
+        if refused := self._refused.find((payoff, index)):
+            raise LatticeTooFineError(refused)
+        try:
+            return self._recent.get((payoff, index), build)
+        except LatticeTooFineError as error:
+            self._refused.keep((payoff, index), str(error))
+            raise
 
     def _within_effort(self, plan: Plan) -> Contour:
         if len(plan.kept) * len(self.lattice.groups) > max(self.effort.terms, _FEWEST_TERMS):
@@ -94,7 +106,12 @@ class Contours:
 
     def rung_of(self, payoff: Payoff, threshold: Threshold) -> int:
         """The rung nearest to the threshold's saddle point."""
-        return rung_index(self.lattice, payoff, float(threshold.steps * self.lattice.step))
+        return rung_index(self.lattice, payoff, self._place(threshold))
+
+    def _place(self, threshold: Threshold) -> float:
+        """x0 = h t as a double."""
+        step = self.lattice.step
+        return threshold.steps * step.numerator / step.denominator
 
     def evaluate(self, payoff: Payoff, thresholds: list[Threshold], balls: bool = False) -> Values:
         """Certified values at all thresholds, each on its own rung: in float64, and with `balls` where that is too wide in balls.
@@ -104,17 +121,20 @@ class Contours:
         by_rung: dict[int, list[int]] = {}
         parts = np.empty((4, len(thresholds)))
         for i, threshold in enumerate(thresholds):
-            x = float(threshold.steps * self.lattice.step)
+            x = self._place(threshold)
             if x > 0 and x * x / (2 * self.lattice.r) > _DEEPEST:  # Lemma 1: the payoff is at most P(S >= x)
                 parts[:, i] = -x * x / (2 * self.lattice.r) * (1 - FORMULA_SLACK), 0.0, 1.0, x / self.lattice.r
                 continue
-            by_rung.setdefault(self.rung_of(payoff, threshold), []).append(i)
+            by_rung.setdefault(rung_index(self.lattice, payoff, x), []).append(i)
         for index, members in by_rung.items():
             sums = self.contour(payoff, index).evaluate([thresholds[i] for i in members])
             with np.errstate(divide="ignore", invalid="ignore"):
-                parts[:, members] = sums.log_scale, sums.lower, sums.upper, sums.slope / sums.value
-            lost = ~(np.isfinite(sums.upper) & (sums.upper > 0))
-            for i in np.array(members)[is_wide(sums) if balls else lost]:
+                rows = sums.log_scale, sums.lower, sums.upper, sums.slope / sums.value
+            places = members if len(members) < len(thresholds) else slice(None)
+            for part, row in zip(parts, rows, strict=True):
+                part[places] = row
+            wanting = is_wide(sums) if balls else ~(np.isfinite(sums.upper) & (sums.upper > 0))
+            for i in np.array(members)[wanting] if wanting.any() else ():
                 better = if_affordable(self.lattice, partial(self._in_balls, payoff, thresholds[i]))
                 if better is not None:
                     parts[:, i] = better
@@ -122,13 +142,15 @@ class Contours:
             raise AccuracyError(
                 "This question is out of the reach of float64; ask for it with digits=15, which uses balls."
             )
-        return Values(Bracket(parts[0], parts[1], parts[2]), np.nan_to_num(parts[3], posinf=0.0))
+        return Values(Bracket(parts[0], parts[1], parts[2]), np.where(np.isfinite(parts[3]), parts[3], 0.0))
 
     def _in_balls(self, payoff: Payoff, threshold: Threshold, node_limit: int) -> tuple[float, float, float, float]:
         kept = len(self.contour(payoff, self.rung_of(payoff, threshold)).plan.kept)
         if kept > node_limit:  # more digits need more nodes still: no need to look for them
             raise AccuracyError(f"{kept:,} nodes are more than the {node_limit:,} allowed.")
-        found = self.enclose(payoff, threshold, RESORT_DIGITS, node_limit, RESORT_ATTEMPTS)
+        found = self.enclose(
+            payoff, threshold, RESORT_DIGITS, node_limit, RESORT_ATTEMPTS, self._loss(payoff, threshold)
+        )
         return *bracket_of_balls(found.value), float((found.slope / found.value).mid())
 
     def enclose(
@@ -138,23 +160,27 @@ class Contours:
         digits: int,
         node_limit: int = BALL_NODE_LIMIT,
         attempts: int = ATTEMPTS,
+        loss: float = 0.0,
     ) -> BallSum:
-        """An enclosure with at least `digits` correct digits."""
-        index = self.rung_of(payoff, threshold)
+        """An enclosure with at least `digits` correct digits; `loss` digits more than the rung expects are tried first."""
+        index = shared_rung(self.rung_of(payoff, threshold))
 
         def attempt(loss: float) -> tuple[BallSum | None, int]:
             level = digits + 2 + _LEVEL_STEP * math.ceil(loss / _LEVEL_STEP)
             found = self._ball_contour(payoff, index, level, node_limit).evaluate([threshold])[0]
-            proved = bool(found.value > 0) and int(found.value.rel_accuracy_bits()) > digits * math.log2(10) + 2
-            return found if proved else None, max(_LEVEL_STEP, digits - correct_digits(found.value))
+            if found.value > 0 and int(found.value.rel_accuracy_bits()) > digits * math.log2(10) + 2:
+                return found, 0
+            correct = correct_digits(found.value)
+            missing = digits - correct if correct else math.ceil(self._loss(payoff, threshold) - loss)
+            return None, max(_LEVEL_STEP, missing)
 
-        return raised(attempt, digits, self._loss(payoff, threshold), attempts)
+        return raised(attempt, digits, loss, attempts)
 
-    def _ball_contour(self, payoff: Payoff, index: int, level: int, node_limit: int) -> BallContour:
-        def build() -> BallContour:
-            where = rung(self.lattice, payoff, index)
+    def _ball_contour(self, payoff: Payoff, index: int, level: int, node_limit: int) -> GradedContour:
+        def build() -> GradedContour:
+            where = wide_rung(self.lattice, payoff, index)
             plan = make_plan(self.lattice, where, log_expected(self.lattice, where) - level * math.log(10))
-            return BallContour(plan, math.ceil(level * math.log2(10)) + 40 + len(plan.kept).bit_length())
+            return GradedContour(plan, math.ceil(level * math.log2(10)) + 40 + len(plan.kept).bit_length())
 
         contour = self._recent_balls.get((payoff, index, level), build)
         if len(contour.plan.kept) > node_limit:
@@ -165,7 +191,7 @@ class Contours:
         return contour
 
     def _loss(self, payoff: Payoff, threshold: Threshold) -> float:
-        """Decimal digits by which the answer is smaller than the rung expects. Heuristic: affects speed only."""
+        """Decimal digits by which the answer is smaller than its rung in float64 expects. Heuristic: affects speed only."""
         index = self.rung_of(payoff, threshold)
         sums: Sums = self.contour(payoff, index).evaluate([threshold])
         found = max(float(sums.value[0]), 1e-17 * float(sums.upper[0]), 5e-324)

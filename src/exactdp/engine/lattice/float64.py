@@ -67,6 +67,12 @@ class Summands:
     error_a: Floats
     error_b: Floats
 
+    @cached_property
+    def totals(self) -> tuple[float, float, float, float]:
+        """The sums of |for_a|, |for_b| and of both errors."""
+        parts = np.abs(self.for_a), np.abs(self.for_b), self.error_a, self.error_b
+        return tuple(float(part.sum()) for part in parts)  # type: ignore[return-value]
+
 
 def summands(
     payoff: Payoff, lam: float, h: float, turns: Floats, weights: Floats, log_moment: tuple[Floats, Floats, Floats]
@@ -95,6 +101,20 @@ class Totals:
     error_b: Floats | float
     nodes: Floats | int
 
+    @property
+    def radius_a(self) -> Floats | float:
+        """What float64 can have done to `sum_a` (F5, F6), itself added up in doubles."""
+        return self.error_a + self.size_a * self._summing
+
+    @property
+    def radius_b(self) -> Floats | float:
+        """The same for `sum_b`."""
+        return self.error_b + self.size_b * self._summing
+
+    @property
+    def _summing(self) -> Floats:
+        return summing_units(self.nodes) * UNIT
+
     def settle(
         self,
         plan: Plan,
@@ -109,11 +129,8 @@ class Totals:
         value = a * self.sum_a + b * self.sum_b
         difference = np.abs(self.sum_a - self.sum_b)
         slope = difference / plan.lattice.h if plan.payoff is Payoff.TAIL else (1 - a) * difference
-        summing = (np.minimum(self.nodes, BLOCK) + self.nodes / BLOCK + PHASE_UNITS) * UNIT
         rounding = (
-            a * (self.error_a + self.size_a * summing)
-            + b * (self.error_b + self.size_b * summing)
-            + np.abs(value) * (np.expm1(theta_error) + VALUE_UNITS * UNIT)
+            a * self.radius_a + b * self.radius_b + np.abs(value) * (np.expm1(theta_error) + VALUE_UNITS * UNIT)
         ) * (1 + ACCOUNT_SLACK)
         at_tilt = transform_at_tilt(plan.payoff, plan.lam, plan.lattice.h, a, b)
         dropped = np.exp(log_dropped) * at_tilt * (1 + SUM_SLACK)
@@ -121,6 +138,12 @@ class Totals:
         with np.errstate(over="ignore"):
             aliased = np.exp(log_aliased)
         return Sums(high, value * factor, aliased * factor, dropped * factor, rounding * factor, slope * factor)
+
+
+def summing_units(nodes: Floats | int) -> Floats:
+    """Rounding of a sum over so many nodes, the thresholds' phases included, relative to the sum of the sizes (F6)."""
+    units: Floats = np.minimum(nodes, BLOCK) + nodes / BLOCK + PHASE_UNITS
+    return units
 
 
 def mirror_weights(kept: Ints, nodes: int) -> Floats:
@@ -154,19 +177,20 @@ class Contour:
 
     def evaluate(self, thresholds: list[Threshold]) -> Sums:
         """The payoff's value at each threshold with its certified bounds (Theorem 4 of docs/theory/engine.md)."""
-        plan, terms = self.plan, self._terms
-        totals = Totals(
-            *self._sums(thresholds),
-            size_a=float(np.sum(np.abs(terms.for_a))),
-            size_b=float(np.sum(np.abs(terms.for_b))),
-            error_a=float(np.sum(terms.error_a)),
-            error_b=float(np.sum(terms.error_b)),
-            nodes=len(plan.kept),
-        )
+        plan, totals = self.plan, self.totals(thresholds)
         coefficients = np.array([t.a for t in thresholds]), np.array([t.b for t in thresholds])
         high, low = (np.array(part) for part in zip(*(plan.log_scale(t.steps) for t in thresholds), strict=True))
         log_aliased = plan.log_aliasing([t.steps for t in thresholds])
         return totals.settle(plan, coefficients, (high, low), plan.theta_at_tilt[1], plan.log_dropped, log_aliased)
+
+    def totals(self, thresholds: list[Threshold]) -> Totals:
+        """The sums over the kept nodes at each threshold, with bounds on their errors."""
+        return Totals(*self._sums(thresholds), *self._terms.totals, nodes=len(self.plan.kept))
+
+    def sizes_and_errors(self) -> tuple[Floats, Floats]:
+        """By node the size of what A multiplies, and a bound on what float64 does to it until it is part of a sum."""
+        sizes = np.abs(self._terms.for_a)
+        return sizes, self._terms.error_a + sizes * (summing_units(len(self.plan.kept)) * UNIT)
 
     def _sums(self, thresholds: list[Threshold]) -> tuple[Floats, Floats]:
         """Re sum_k terms_k exp(-2 pi i k (t - shift) / N) for each threshold and both kinds of terms, in blocks."""
@@ -182,5 +206,5 @@ class Contour:
                 for total, terms in zip(totals, (self._terms.for_a, self._terms.for_b), strict=True):
                     # a plain sum along each row, so that a threshold's result does not depend on its neighbours
                     products = cosine * terms.real[block] + sine * terms.imag[block]
-                    total[first : first + rows] += np.sum(products, axis=1)
+                    total[first : first + rows] += products.sum(axis=1)
         return totals[0], totals[1]

@@ -42,7 +42,7 @@ class Group:
     @cached_property
     def weight(self) -> Fraction:
         """Loss per unit of noise, D / s."""
-        return self.sensitivity / self.sigma2
+        return Fraction(self.sensitivity * self.sigma2.denominator, self.sigma2.numerator)
 
 
 def common_step(lengths: Iterable[Fraction]) -> Fraction:
@@ -60,16 +60,24 @@ class Lattice:
     """A divisor of the step to be used in its place: S lives on every finer lattice as well."""
 
     @cached_property
+    def _weights(self) -> list[tuple[int, int]]:
+        """Numerators and denominators of D / s by group, without a common factor."""
+        raw = [(g.sensitivity * g.sigma2.denominator, g.sigma2.numerator) for g in self.groups]
+        return [(top // (common := math.gcd(top, bottom)), bottom // common) for top, bottom in raw]
+
+    @cached_property
     def step(self) -> Fraction:
         """h, the greatest common divisor of the weights, unless a unit is given."""
-        return common_step(g.weight for g in self.groups) if self.unit is None else self.unit
+        if self.unit is not None:
+            return self.unit
+        tops, bottoms = zip(*self._weights, strict=True)
+        return Fraction(math.gcd(*tops), math.lcm(*bottoms))
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
         """a_i = w_i / h: how many lattice steps one unit of noise moves the loss, by group."""
         top, bottom = self.step.numerator, self.step.denominator
-        weights = [g.weight for g in self.groups]
-        return tuple((w.numerator // top) * (bottom // w.denominator) for w in weights)
+        return tuple((w // top) * (bottom // v) for w, v in self._weights)
 
     @cached_property
     def spread_steps(self) -> int:
@@ -99,7 +107,7 @@ class Lattice:
     @cached_property
     def sigma2(self) -> Floats:
         """Noise parameters by group, as doubles."""
-        return np.array([float(g.sigma2) for g in self.groups])
+        return np.array([g.sigma2.numerator / g.sigma2.denominator for g in self.groups])
 
     @cached_property
     def counts(self) -> Floats:
@@ -144,7 +152,8 @@ class Lattice:
         """
         total = error = 0.0
         lam = float(tilt)
-        for s, count, shift in zip(self.sigma2, self.counts, self.sensitivities * lam, strict=True):
+        columns = (column.tolist() for column in (self.sigma2, self.counts, self.sensitivities * lam))
+        for s, count, shift in zip(*columns, strict=True):
             term = count * log_theta_ratio(shift, s)
             total += term
             error += theta_ratio_error(s, term, count)

@@ -33,8 +33,8 @@ def log_moments(lattice: Lattice, lam: float, kept: Ints, nodes: int) -> tuple[F
     turn = np.where(gaussian, lattice.counts * centres, 0.0)
     size = np.abs(v)
     # sums in a fixed order, group after group: a matrix product may add in an order that depends on the number of threads
-    real, imag = -np.sum(fall[:, None] * (v * v), axis=0), np.sum(turn[:, None] * v, axis=0)
-    parts = np.sum(np.abs(turn)[:, None] * size, axis=0) - real
+    real, imag = -(fall[:, None] * (v * v)).sum(axis=0), (turn[:, None] * v).sum(axis=0)
+    parts = (np.abs(turn)[:, None] * size).sum(axis=0) - real
     error = 8 * UNIT * parts
     largest = size.max(axis=1)
     left_out = theta_left_out(lattice.sigma2, lattice.counts, largest)

@@ -19,8 +19,8 @@ class PeakBounds:
 def peak_bounds(lattice: Lattice, tilt: float) -> PeakBounds:
     """Lemma 5's parabolas for every group."""
     strengths, slack = [], 0.0
-    for g in lattice.groups:
-        strength, own = peak_parabola(float(g.sigma2), g.sensitivity * tilt, 40.0 / g.count)
+    for g, s in zip(lattice.groups, lattice.sigma2.tolist(), strict=True):
+        strength, own = peak_parabola(s, g.sensitivity * tilt, 40.0 / g.count)
         strengths.append(g.count * strength)
         slack += g.count * own
     return PeakBounds(tuple(strengths), slack)

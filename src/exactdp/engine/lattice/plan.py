@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,12 +16,15 @@ from exactdp.engine.lattice.lattice import Lattice
 from exactdp.engine.lattice.moments import log_moments
 from exactdp.engine.lattice.peaks import peak_bounds
 from exactdp.engine.lattice.tilts import Rung, short_double
-from exactdp.engine.payoff import Payoff, transform_at_tilt, transform_corners, transform_factors
+from exactdp.engine.payoff import Payoff, factors_at_tilt, transform_at_tilt, transform_corners, transform_factors
 from exactdp.engine.sieve.bands import make_bands
 from exactdp.engine.sieve.phases import LARGEST_NODES, angles
 from exactdp.engine.sieve.windows import sieve
 from exactdp.errors import LatticeTooFineError
 from exactdp.numbers import split
+
+_Real = TypeVar("_Real", float, Floats)
+_Theta = tuple[Fraction | float, float]
 
 TOLERANCE = 1e-14
 """What aliasing and dropped nodes may each add to a float64 answer, relative to it (a plan's aim, not its bound)."""
@@ -73,8 +77,11 @@ class Plan:
     def log_aliasing(self, steps: list[int]) -> Floats:
         """Logarithm of an upper bound of the aliased terms, in units of exp(K(tilt) - tilt x0). This inequality is the
         guarantee (Theorem 2)."""
-        offsets = np.array([self.offset(t) for t in steps])
-        return log_aliasing(self.lattice, self.payoff, self.lam, float(self.period), offsets, self.theta_at_tilt)
+        return _log_both(self._sides, np.array([self.offset(t) for t in steps]))
+
+    @cached_property
+    def _sides(self) -> _AliasBounds:
+        return _sides(self.lattice, self.payoff, self.lam, float(self.period), self.theta_at_tilt)
 
     def offset(self, steps: int) -> float:
         """R tilt - h steps, rounded twice."""
@@ -82,9 +89,7 @@ class Plan:
         return (top - steps * bottom) / bottom * self.lattice.h
 
 
-def log_aliasing(
-    lattice: Lattice, payoff: Payoff, lam: float, period: float, offsets: Floats, theta: tuple[Fraction, float]
-) -> Floats:
+def log_aliasing(lattice: Lattice, payoff: Payoff, lam: float, period: float, offsets: _Real, theta: _Theta) -> _Real:
     """log of the sum over both sides of exp(E) / (1 - exp(-|d| T)) with nu = tilt + d, offset = R tilt - x0 and
 
     E = offset d + R d^2 / 2 + Theta(nu) - Theta(tilt) - |d| T.
@@ -92,37 +97,61 @@ def log_aliasing(
     Any nu on the right side of the tilt and inside the payoff's closed range is valid. Two are tried, tilt +/- T / R (which
     always works) and tilt +/- T / `widest` (better for coarse noise), and the smaller bound counts.
     """
+    return _log_both(_sides(lattice, payoff, lam, period, theta), offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class _AliasBound:
+    """The bound for the aliases on one side of the tilt, with nu = tilt + d, before the threshold is known."""
+
+    d: float
+    constant: float
+    """E - offset d."""
+    size: float
+    log_geometric: float
+    """log(1 - exp(-|d| T))."""
+
+    def at(self, offsets: _Real) -> _Real:
+        """The logarithm of the bound."""
+        shifts = offsets * self.d
+        slack = FEW_SLACK * (abs(shifts) + self.size) + POWER_SLACK
+        return shifts + self.constant + slack - self.log_geometric
+
+
+_AliasBounds = tuple[list[_AliasBound], list[_AliasBound]]
+
+
+def _log_both(sides: _AliasBounds, offsets: _Real) -> _Real:
+    """Both sides together, each by the best of what was tried."""
+    none: Any = offsets * 0 + math.inf
+    below, above = (reduce(np.minimum, (t.at(offsets) for t in tries), none) for tries in sides)
+    return np.logaddexp(below, above)  # type: ignore[no-any-return]
+
+
+def _sides(lattice: Lattice, payoff: Payoff, lam: float, period: float, theta: _Theta) -> _AliasBounds:
+    """What is tried below the tilt and above it."""
     variances = {lattice.r, lattice.widest}
-    sides = []
-    for sign in (-1, 1):
-        tries = [_log_side(lattice, payoff, lam, sign * period / v, period, offsets, theta) for v in variances]
-        sides.append(np.minimum.reduce(tries))
-    result: Floats = np.logaddexp(sides[0], sides[1])
-    return result
+    below, above = (
+        [t for v in variances if (t := _side(lattice, payoff, lam, sign * period / v, period, theta))]
+        for sign in (-1, 1)
+    )
+    return below, above
 
 
-def _log_side(
-    lattice: Lattice,
-    payoff: Payoff,
-    lam: float,
-    move: float,
-    period: float,
-    offsets: Floats,
-    theta: tuple[Fraction, float],
-) -> Floats:
-    """log of the bound for the aliases on one side, with nu the dyadic number next to tilt + move, kept in the range."""
+def _side(
+    lattice: Lattice, payoff: Payoff, lam: float, move: float, period: float, theta: _Theta
+) -> _AliasBound | None:
+    """The bound with nu the dyadic number next to tilt + move, kept in the range; None if that is not on this side."""
     low, high = payoff.tilt_range
     nu = short_double(min(max(lam + move, low), high))
     d = nu - lam
     if d * move <= 0:
-        return np.full(len(offsets), math.inf)
+        return None
     theta_nu = 0.0 if lattice.is_smooth or nu in (low, high) else _theta_upper(lattice, nu)
     theta_low = float(theta[0]) - theta[1]
     size = lattice.r * d * d + abs(d) * period + abs(theta_low) + abs(theta_nu)
-    exponents = offsets * d + (lattice.r * d * d / 2 + theta_nu - theta_low - abs(d) * period)
-    slack = FEW_SLACK * (np.abs(offsets * d) + size) + POWER_SLACK
-    result: Floats = exponents + slack - math.log(-math.expm1(-abs(d) * period))
-    return result
+    constant = lattice.r * d * d / 2 + theta_nu - theta_low - abs(d) * period
+    return _AliasBound(d, constant, size, math.log(-math.expm1(-abs(d) * period)))
 
 
 def _theta_upper(lattice: Lattice, nu: float) -> float:
@@ -166,9 +195,8 @@ def log_expected(lattice: Lattice, where: Rung) -> float:
 
 def typical_transform(payoff: Payoff, lam: float, h: float) -> float:
     """V(tilt) e^{tilt x0} for a threshold half-way between lattice points. Heuristic: affects accuracy only."""
-    half = np.array([0.5 * h])
-    a, b = (np.ones(1), np.zeros(1)) if payoff is Payoff.TAIL else (-np.expm1(-half), np.exp(-half) - math.exp(-h))
-    return max(float(transform_at_tilt(payoff, lam, h, a, b)[0]), UNDERFLOW)
+    a, b = (1.0, 0.0) if payoff is Payoff.TAIL else (-math.expm1(-0.5 * h), math.exp(-0.5 * h) - math.exp(-h))
+    return max(transform_at_tilt(payoff, lam, h, a, b), UNDERFLOW)
 
 
 def trimmed(plan: Plan) -> Plan:
@@ -191,20 +219,24 @@ def log_term_size(plan: Plan, turns: Floats) -> Floats:
 
     Both factors of the transform fall alike, since |q| is the same everywhere on the contour; the larger cannot underflow.
     """
-    here, at_tilt = (
-        np.maximum(*(np.abs(f) for f in transform_factors(plan.payoff, plan.lam, plan.lattice.h, t)))
-        for t in (turns, np.zeros(1))
-    )
-    result: Floats = np.log(here / at_tilt) + (math.log(2 / plan.nodes) + SUM_SLACK)
+    where = plan.payoff, plan.lam, plan.lattice.h
+    here = np.maximum(*(np.abs(f) for f in transform_factors(*where, turns)))
+    result: Floats = np.log(here / max(factors_at_tilt(*where))) + (math.log(2 / plan.nodes) + SUM_SLACK)
     return result
 
 
 def choose_nodes(lattice: Lattice, where: Rung, log_aim: float, theta: tuple[Fraction, float]) -> int:
     """The number of nodes at which aliasing falls to exp(log_aim). Heuristic: affects speed and accuracy only."""
-    lam = float(where.tilt)
-    offsets = np.array([lattice.r * lam - x for x in (where.x_low, where.x_high)])
+    lam, doubled = float(where.tilt), (float(theta[0]), theta[1])
+    offsets = [lattice.r * lam - x for x in (where.x_low, where.x_high)]
     period = math.sqrt(2 * lattice.widest * max(1.0, -log_aim))
-    while (excess := float(log_aliasing(lattice, where.payoff, lam, period, offsets, theta).max()) - log_aim) > 0:
+
+    def excess_at(period: float) -> float:
+        if lattice.is_smooth:  # two numbers are quicker than an array of two, unless Theta is to be found for both
+            return max(float(log_aliasing(lattice, where.payoff, lam, period, x, doubled)) for x in offsets) - log_aim
+        return float(log_aliasing(lattice, where.payoff, lam, period, np.array(offsets), doubled).max()) - log_aim
+
+    while (excess := excess_at(period)) > 0:
         # the bound falls like exp(-T^2 / (2 R)) or faster than exp(-tilt T): one or two steps do
         period = max(1.02 * period, min(math.sqrt(period**2 + 2 * lattice.widest * excess) * 1.005, 1.3 * period))
     nodes = max(2, math.ceil(period / lattice.h))

@@ -8,7 +8,7 @@ Rung j serves the thresholds x whose saddle point K'(tilt) = x lies nearest to i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from exactdp.engine.lattice.lattice import Lattice
@@ -58,7 +58,7 @@ def delta_payoff(lattice: Lattice, epsilon: Fraction) -> Payoff:
 
     Heuristic: affects accuracy only.
     """
-    below = float(epsilon - lattice.half_spread) < -_complement_from(lattice)
+    below = epsilon.numerator / epsilon.denominator - lattice.r / 2 < -_complement_from(lattice)
     return Payoff.COMPLEMENT if below else Payoff.DELTA
 
 
@@ -77,6 +77,21 @@ def rung(lattice: Lattice, payoff: Payoff, index: int, spacing: float = SPACING)
     if tilt > Fraction(1, 2):
         return Rung(payoff, index, Fraction(-1, 2), -lattice.r / 2, min(-low, 0.0))
     return Rung(payoff, index, -tilt, max(-high, -lattice.r / 2), min(-low, -_complement_from(lattice)))
+
+
+def shared_rung(index: int) -> int:
+    """The rung whose contour serves rung `index` in balls: the lowest stands alone, then three neighbours share the middle one.
+
+    What conditioning loses costs balls two digits, of which they have more; the lowest needs a longer period than the others.
+    """
+    return index and 3 * ((index - 1) // 3) + 2
+
+
+def wide_rung(lattice: Lattice, payoff: Payoff, index: int) -> Rung:
+    """Rung `index`, one that `shared_rung` gives, with the interval of all that share it."""
+    own = rung(lattice, payoff, index)
+    served = [rung(lattice, payoff, i) for i in (index - 1, index + 1)] if index else [own]
+    return replace(own, x_low=min(r.x_low for r in served), x_high=max(r.x_high for r in served))
 
 
 def rung_index(lattice: Lattice, payoff: Payoff, x: float, spacing: float = SPACING) -> int:
@@ -99,6 +114,10 @@ def rung_index(lattice: Lattice, payoff: Payoff, x: float, spacing: float = SPAC
         middle = (low + high) // 2
         low, high = (low, middle) if above(middle) else (middle, high)
     if payoff is Payoff.COMPLEMENT:  # every rung past tilt 1/2 is the same contour: keep the first of them
-        last = max(0, math.ceil((0.5 * _deviation(lattice) - FIRST) / spacing))
-        high = min(high, last)
+        high = min(high, last_complement_rung(lattice, spacing))
     return high
+
+
+def last_complement_rung(lattice: Lattice, spacing: float = SPACING) -> int:
+    """The first rung past tilt 1/2 for 1 - delta, which serves all the rest."""
+    return max(0, math.ceil((0.5 * _deviation(lattice) - FIRST) / spacing))

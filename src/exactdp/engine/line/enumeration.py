@@ -80,10 +80,7 @@ def _without_negligible(weights: Floats) -> tuple[np.ndarray[tuple[int], np.dtyp
 
 def one_lattice(loss: Loss) -> float | None:
     """The unit of a loss on one lattice, 0 for a constant, None for other losses."""
-    tilted = loss.tilted(Fraction(1, 2))
-    if tilted.spread or len(tilted.units) > 1:
-        return None
-    return abs(float(tilted.units[0].mid())) if tilted.units else 0.0
+    return loss.unit
 
 
 def expected_values(total: TotalLoss, tilt: float) -> float:

@@ -122,20 +122,30 @@ class LineContour:
         name = "smoothed Fourier sum" if plan.smoothing else "Fourier sum on the line"
         return Used(name, plan.payoff, len(plan.kept), rows)
 
-    def sums(self, thresholds: list[arb]) -> LineSums:
-        """The payoff's value at each threshold (a ball of at least 140 bits) with its certified bounds."""
+    @cached_property
+    def _kinds(self) -> tuple[Complexes, Complexes, Complexes]:
+        """The terms whose sums are the value, the density and the slope, without the thresholds' phases."""
         plan, terms = self.plan, self._terms
         products = terms.moments * terms.transform
         sign = -1.0 if plan.payoff is Payoff.COMPLEMENT else 1.0
         falling: Complexes = np.empty(len(plan.kept), dtype=np.complex128)
         falling.real, falling.imag = plan.lam, self._omega(plan.kept)
         falling *= sign * products
-        value, density, slope = self._sums(thresholds, (products, terms.moments, falling))
-        n = len(plan.kept)
+        return products, terms.moments, falling
+
+    @cached_property
+    def _rounding(self) -> tuple[float, float]:
+        """Bounds of what rounding does to the sums for the value and for the density."""
+        n = len(self.plan.kept)
         summing = (min(n, BLOCK) + n / BLOCK + PHASE_UNITS) * UNIT
-        sizes, plain = np.abs(products), np.abs(terms.moments)
-        rounding = float(np.sum(sizes * (terms.relative + summing)))
-        rounding_density = float(np.sum(plain * (terms.relative + summing)))
+        sizes, plain = (np.abs(kind) for kind in self._kinds[:2])
+        relative = self._terms.relative + summing
+        return float(np.sum(sizes * relative)), float(np.sum(plain * relative))
+
+    def sums(self, thresholds: list[arb]) -> LineSums:
+        """The payoff's value at each threshold (a ball of at least 140 bits) with its certified bounds."""
+        plan, (rounding, rounding_density) = self.plan, self._rounding
+        value, density, slope = self._sums(thresholds, self._kinds)
         high, low, scale_error = self._scales(thresholds)
         at_tilt = 1 / abs(plan.lam * (1 + plan.lam))
         tau = math.sqrt(float(plan.smoothing))
@@ -174,13 +184,14 @@ class LineContour:
         with precision(BITS):
             turns = [Turn.of((self.plan.anchor - y) / ball(self.plan.view.period)) for y in thresholds]
         totals = [np.zeros(len(thresholds)) for _ in kinds]
+        parts = [(terms.real.copy(), terms.imag.copy()) for terms in kinds]
         for i, turn in enumerate(turns):
             for start in range(0, len(kept), _NODES_AT_ONCE):
                 block = slice(start, start + _NODES_AT_ONCE)
                 phase = turn.phases(kept[block])
                 cosine, sine = np.cos(phase), np.sin(phase)
-                for total, terms in zip(totals, kinds, strict=True):
-                    total[i] += _blocked(cosine * terms.real[block] - sine * terms.imag[block])
+                for total, (real, imag) in zip(totals, parts, strict=True):
+                    total[i] += _blocked(cosine * real[block] - sine * imag[block])
         return totals
 
 

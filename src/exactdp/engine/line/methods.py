@@ -59,7 +59,7 @@ class LineMethods:
     total: TotalLoss
     effort: Effort = field(default_factory=Effort)
     depth: int = 0
-    _held: Recent[tuple[Payoff, int, int], Method | None] = field(
+    _held: Recent[tuple[Payoff, int, int], tuple[Method | None]] = field(
         default_factory=lambda: Recent(_HELD), repr=False, compare=False
     )
 
@@ -165,7 +165,7 @@ class LineMethods:
     def _method(self, rung: LineRung, place: int) -> Method | None:
         """One of the methods for the thresholds of a rung, None where it does not apply; the most recent ones are held."""
         makers: list[Callable[[LineRung], Method | None]] = [self.enumeration, self.conditioning, self.fourier_sum]
-        return self._held.get((rung.payoff, rung.index, place), lambda: makers[place](rung))
+        return self._held.get((rung.payoff, rung.index, place), lambda: (makers[place](rung),))[0]
 
     def enumeration(self, rung: LineRung) -> Enumeration | None:
         """All values listed, if they are few enough."""

@@ -13,6 +13,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
+from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 from flint import arb
@@ -36,8 +38,8 @@ FINEST = 2e-12
 COARSEST = 1e-1
 _WIDER = 10.0  # from one attempt to the next
 
-_SAMPLES = 192  # nodes looked at in each octave to estimate how many matter
-_GOLDEN = (math.sqrt(5) - 1) / 2
+SAMPLES = 192  # nodes looked at in each octave to estimate how many matter
+GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True)
@@ -157,16 +159,31 @@ class LinePlan:
     def log_aliasing(self, thresholds: list[float]) -> Floats:
         """log of a bound of the aliased terms at each threshold, in units of exp(log_moment - tilt y) (Theorem 2)."""
         where = self.payoff, self.lam
-        aliasing = _Aliasing(self.view.total, where, float(self.smoothing), float(self.log_moment.mid()))
+        aliasing = Aliasing(self.view.total, where, float(self.smoothing), float(self.log_moment.mid()))
         period, enough = float(self.view.period), self.log_dropped - math.log(abs(self.lam) * (1 + self.lam))
         return np.array([aliasing.log_bound(period, y, enough) for y in thresholds])
 
 
-class _Aliasing:
+class MomentBounds(Protocol):
+    """What bounds aliases: upper bounds of log-moments, and estimates of the variance that affect accuracy only."""
+
+    @property
+    def widest(self) -> float:
+        """An upper estimate of the variance under any tilt."""
+
+    def mean_variance(self, tilt: float) -> tuple[float, float]:
+        """Mean and variance under a tilt."""
+
+    def log_moment_upper(self, z: float) -> float:
+        """A double above log E e^{zL}."""
+
+
+class Aliasing:
     """The aliases j < 0 and j > 0 of Theorem 10 by Markov's inequality, each with the best of several orders nu on its side:
     exp(K(nu) - K(tilt) - (nu - tilt) y - |nu - tilt| T) / (1 - e^{-|nu - tilt| T})."""
 
-    def __init__(self, total: TotalLoss, where: tuple[Payoff, float], smoothing: float, log_moment: float) -> None:
+    def __init__(self, total: MomentBounds, where: tuple[Payoff, float], smoothing: float, log_moment: float) -> None:
+        self._total = total
         (self._payoff, self._lam), self._log_moment = where, log_moment
         self._upper = cache(lambda nu: total.log_moment_upper(nu) + max(smoothing * nu * (nu + 1) / 2, 0.0))
         variances = {max(v, UNDERFLOW) for v in (total.mean_variance(self._lam)[1], total.widest)}
@@ -191,6 +208,76 @@ class _Aliasing:
             if best <= enough:
                 break
         return best
+
+    def period(self, ends: list[float], log_aim: float, variance: float, digits: float) -> float:
+        """The period at which the bound is at most exp(log_aim) at both ends of an interval of thresholds.
+
+        Heuristic: affects accuracy and speed only.
+        """
+        total, corner = self._total, abs(self._lam)
+        finite = [y for y in ends if math.isfinite(y)]
+        period = math.sqrt(2 * max(variance, 1e-3 * total.widest) * digits)
+        for attempt in range(80):
+            excess = max(self.log_bound(period, y, log_aim) for y in finite) - log_aim
+            if excess <= 0:
+                break
+            # it falls like exp(-T^2 / (2 V)), or like exp(-tilt T) where orders outside the range would be needed
+            linear = min(period + min(excess, 1e6) / corner, 1.3 * period)
+            quadratic = math.sqrt(period**2 + 2 * total.widest * min(excess, 1e6)) * 1.005
+            period = max(1.03 * period, min(quadratic, linear) if attempt < 5 else linear)
+        return period
+
+
+@dataclass(frozen=True)
+class Falloff:
+    """What surrounds |cf| in a Fourier sum on the line, relative to its value at the tilt: the transform, at most the product of
+    min(1, C / om) over its corners C, and the Gaussian factor e^{-spread om^2 / 2}."""
+
+    corners: tuple[float, float]
+    spread: float
+    period: float
+
+    def last_node(self, log_aim: float) -> float:
+        """Where the Gaussian factor alone has done the work. Heuristic: affects speed only."""
+        wanted = max(-(log_aim + math.log(1e-2)), 1.0)
+        return math.sqrt(2 * wanted / max(self.spread, UNDERFLOW)) * self.period / (2 * math.pi)
+
+    def bands(self, last: int, log_aim: float, slack: float) -> Bands:
+        """Budgets that keep the dropped sum at about exp(log_aim)."""
+        edges = octaves(max(1.0, max(self.corners) * self.period / (2 * math.pi)), last)
+        return Bands.sharing(edges, self.log_masses(edges, transform=True), log_aim, slack, self.log_beyond(last))
+
+    def log_masses(self, edges: list[float], transform: bool) -> Floats:
+        """log of (2/T) times the number of nodes times the largest relative size of what surrounds |cf|, for each band.
+
+        Unlike on a lattice the Gaussian factor is part of it, which only its logarithm keeps in the range of doubles.
+        """
+        masses = []
+        for low, high in pairwise(edges):
+            first, final = math.floor(max(low, 0.0)) + 1, math.floor(high)
+            omega = first * 2 * math.pi / self.period * (1 - FORMULA_SLACK)
+            log_size = -self.spread * omega * omega / 2
+            if transform:
+                log_size += sum(math.log(min(1.0, c / omega)) for c in self.corners)
+            masses.append(math.log(2 * (final - first + 1) / self.period) + log_size)
+        return np.array(masses)
+
+    def log_beyond(self, last: int) -> float:
+        """The same for all nodes after the last, |cf| being at most 1: the transform falls like C1 C2 / om^2, and sum 1/k^2 <
+        1/last."""
+        omega = 2 * math.pi * last / self.period * (1 - FORMULA_SLACK)
+        return (
+            math.log(self.corners[0] * self.corners[1] * self.period / (2 * math.pi**2 * last))
+            - self.spread * omega * omega / 2
+        )
+
+    def log_dropped_density(self, bands: Bands) -> float:
+        """The bound for the sum without the transform: beyond the last node an integral of the Gaussian factor."""
+        edges = [0.0, *bands.edges[1:].tolist()]
+        masses = self.log_masses(edges, transform=False)
+        omega = 2 * math.pi * edges[-1] / self.period * (1 - FORMULA_SLACK)
+        beyond = -self.spread * omega * omega / 2 - math.log(math.pi * self.spread * omega)
+        return log_sum_dropped(masses, bands.budgets - bands.slack, beyond)
 
 
 def make_line_plan(total: TotalLoss, where: LineRung, effort: Effort, finest: float = FINEST) -> LinePlan:
@@ -219,37 +306,27 @@ class _Planner:
         self._log_aim = math.log(max(1e-16, 1e-3 * width)) - 0.5 * math.log(2 * math.pi * variance) - 1
         period = self._choose_period(variance)
         self._view = View(total, where.tilt, short(period))
-        self._spread = self._view.spread + float(self._smoothing)
+        self._falloff = Falloff(self._corners, self._view.spread + float(self._smoothing), float(self._view.period))
 
     def _choose_period(self, variance: float) -> float:
         """The period at which aliasing is as small as the aim."""
         with precision(64):
             z = self._where.tilt
             log_moment = float(self._total.log_moment(z).mid()) + float(self._smoothing * z * (z + 1) / 2)
-        aliasing = _Aliasing(self._total, (self._where.payoff, self._lam), float(self._smoothing), log_moment)
-        ends = [y for y in (self._where.low, self._where.high) if math.isfinite(y)]
+        aliasing = Aliasing(self._total, (self._where.payoff, self._lam), float(self._smoothing), log_moment)
         log_aim = self._log_aim - math.log(self._corners[0] * self._corners[1])
-        period = math.sqrt(2 * max(variance, 1e-3 * self._total.widest) * -min(self._log_aim, -1.0))
-        for attempt in range(80):
-            excess = max(aliasing.log_bound(period, y, log_aim) for y in ends) - log_aim
-            if excess <= 0:
-                break
-            # it falls like exp(-T^2 / (2 V)), or like exp(-tilt T) where orders outside the range would be needed
-            linear = min(period + min(excess, 1e6) / self._corners[0], 1.3 * period)
-            quadratic = math.sqrt(period**2 + 2 * self._total.widest * min(excess, 1e6)) * 1.005
-            period = max(1.03 * period, min(quadratic, linear) if attempt < 5 else linear)
-        return period
+        return aliasing.period([self._where.low, self._where.high], log_aim, variance, -min(self._log_aim, -1.0))
 
     def plan(self, effort: Effort, is_last: bool) -> LinePlan | None:
-        view, period = self._view, float(self._view.period)
-        last = self._last_node(period)
-        if last > LARGEST_NODE:
+        view, where = self._view, self._falloff.last_node(self._log_aim)
+        if where >= LARGEST_NODE:
             if is_last:
                 raise AccuracyError(
                     "The loss of this composition is out of the reach of a Fourier sum at this threshold."
                 )
             return None
-        bands = self._bands(last, period)
+        last = math.ceil(where) + 1
+        bands = self._falloff.bands(last, self._log_aim, view.slack)
         if self._expected(bands) * view.cost > effort.terms and not is_last:
             return None
         try:
@@ -258,60 +335,15 @@ class _Planner:
             if is_last:
                 raise
             return None
-        density = self._log_dropped_density(bands, period)
+        density = self._falloff.log_dropped_density(bands)
         return LinePlan(view, self._where.payoff, self._smoothing, kept, bands.log_dropped, density, last)
-
-    def _last_node(self, period: float) -> int:
-        """Where the Gaussian factor alone has done the work."""
-        wanted = -(self._log_aim + math.log(1e-2))
-        last = math.sqrt(2 * max(wanted, 1.0) / max(self._spread, UNDERFLOW)) * period / (2 * math.pi)
-        return math.ceil(last) + 1 if last < LARGEST_NODE else LARGEST_NODE + 1
-
-    def _bands(self, last: int, period: float) -> Bands:
-        edges = octaves(max(1.0, max(self._corners) * period / (2 * math.pi)), last)
-        masses = self._log_masses(edges, period, transform=True)
-        return Bands.sharing(edges, masses, self._log_aim, self._view.slack, self._log_beyond(last, period))
-
-    def _log_masses(self, edges: list[float], period: float, transform: bool) -> Floats:
-        """log of (2/T) times the number of nodes times the largest relative size of what surrounds |cf|, for each band.
-
-        Unlike on a lattice the Gaussian factor is part of it, which only its logarithm keeps in the range of doubles.
-        """
-        masses = []
-        for i in range(len(edges) - 1):
-            first, final = math.floor(max(edges[i], 0.0)) + 1, math.floor(edges[i + 1])
-            omega = first * 2 * math.pi / period * (1 - FORMULA_SLACK)
-            log_size = -self._spread * omega * omega / 2
-            if transform:
-                log_size += sum(math.log(min(1.0, c / omega)) for c in self._corners)
-            masses.append(math.log(2 * (final - first + 1) / period) + log_size)
-        return np.array(masses)
-
-    def _log_beyond(self, last: int, period: float) -> float:
-        """The same for all nodes after the last, |cf| being at most 1: the transform falls like C1 C2 / om^2, and sum 1/k^2 <
-        1/last."""
-        omega = 2 * math.pi * last / period * (1 - FORMULA_SLACK)
-        return (
-            math.log(self._corners[0] * self._corners[1] * period / (2 * math.pi**2 * last))
-            - self._spread * omega * omega / 2
-        )
-
-    def _log_dropped_density(self, bands: Bands, period: float) -> float:
-        """The bound for the sum without the transform: beyond the last node an integral of the Gaussian factor."""
-        edges = [0.0, *bands.edges[1:].tolist()]
-        masses = self._log_masses(edges, period, transform=False)
-        omega = 2 * math.pi * edges[-1] / period * (1 - FORMULA_SLACK)
-        beyond = -self._spread * omega * omega / 2 - math.log(math.pi * self._spread * omega)
-        return log_sum_dropped(masses, bands.budgets - bands.slack, beyond)
 
     def _expected(self, bands: Bands) -> float:
         """How many nodes are within budget, from samples. Heuristic: affects speed and accuracy only."""
-        total = 0.0
-        for low, high in zip(bands.edges[:-1], bands.edges[1:], strict=True):
-            first, count = math.floor(max(low, 0.0)) + 1, math.floor(high) - math.floor(max(low, 0.0))
-            if count <= _SAMPLES:
-                total += count
-                continue
-            offsets = np.floor((np.arange(_SAMPLES) * _GOLDEN % 1.0) * count).astype(np.int64)
-            total += count * len(self._view.keep(first + offsets, bands)) / _SAMPLES
-        return total
+        ends = np.floor(np.maximum(bands.edges, 0.0))
+        first, counts = ends[:-1] + 1, np.diff(ends)
+        many = counts > SAMPLES
+        offsets = np.floor(np.multiply.outer(counts[many], np.arange(SAMPLES) * GOLDEN % 1.0)).astype(np.int64)
+        nodes = (first[many].astype(np.int64)[:, None] + offsets).ravel()  # of all octaves at once
+        kept = np.histogram(self._view.keep(nodes, bands), np.append(first[many], np.inf))[0] if many.any() else 0
+        return float(counts[~many].sum() + (counts[many] * kept).sum() / SAMPLES)

@@ -35,8 +35,8 @@ class Ladder:
     """Tilts for a total loss: (FIRST + SPACING j) / deviation, each for the thresholds nearest to its mean. They depend on the
     composition alone, so an answer does not depend on what else is asked. Heuristic: affects accuracy only."""
 
-    def __init__(self, total: TotalLoss) -> None:
-        self._total = total
+    def __init__(self, total: TotalLoss, spacing: float = SPACING) -> None:
+        self._total, self._spacing = total, spacing
         self._deviation = math.sqrt(total.widest)
         self._mean, variance = total.mean_variance(0.0)
         self._start = self._mean - FIRST * math.sqrt(variance)
@@ -44,22 +44,35 @@ class Ladder:
     def _edge(self, payoff: Payoff, index: int) -> float:
         """The mean loss half-way between rung `index` and the next."""
         sign = -1 if payoff is Payoff.COMPLEMENT else 1
-        return self._total.mean_variance(sign * (FIRST + SPACING * (index + 0.5)) / self._deviation)[0]
+        return self._total.mean_variance(sign * (FIRST + self._spacing * (index + 0.5)) / self._deviation)[0]
 
     def rung_of(self, y: float) -> LineRung:
         """The rung that serves the threshold y >= 0."""
+        return self.rung(*self.place_of(y))
+
+    def place_of(self, y: float) -> tuple[Payoff, int]:
+        """The payoff and the index of the rung that serves the threshold y >= 0."""
         payoff = Payoff.COMPLEMENT if y < self._start else Payoff.DELTA
-        sign = -1 if payoff is Payoff.COMPLEMENT else 1
-        last = _HIGHEST if sign > 0 else max(0, math.ceil((0.5 * self._deviation - FIRST) / SPACING))
+        sign, last = self._sign_and_last(payoff)
         low, high = -1, 0
         while high < last and sign * (self._edge(payoff, high) - y) < 0:
             low, high = high, min(2 * high + 1, last)
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if sign * (self._edge(payoff, middle) - y) >= 0 else (middle, high)
-        lam = (FIRST + SPACING * high) / self._deviation
+        return payoff, high
+
+    def rung(self, payoff: Payoff, index: int) -> LineRung:
+        """One rung."""
+        sign, last = self._sign_and_last(payoff)
+        lam = (FIRST + self._spacing * index) / self._deviation
         tilt = short(lam) if sign > 0 else -min(short(lam), Fraction(1, 2))
-        near = self._edge(payoff, high - 1) if high else self._start
-        far = 0.0 if sign < 0 and high == last else self._edge(payoff, high)  # the last rung serves all the rest
+        near = self._edge(payoff, index - 1) if index else self._start
+        far = 0.0 if sign < 0 and index == last else self._edge(payoff, index)  # the last rung serves all the rest
         ends = sorted((near, far))
-        return LineRung(payoff, high, tilt, ends[0], ends[1])
+        return LineRung(payoff, index, tilt, ends[0], ends[1])
+
+    def _sign_and_last(self, payoff: Payoff) -> tuple[int, int]:
+        if payoff is not Payoff.COMPLEMENT:
+            return 1, _HIGHEST
+        return -1, max(0, math.ceil((0.5 * self._deviation - FIRST) / self._spacing))

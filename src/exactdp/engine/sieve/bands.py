@@ -26,8 +26,8 @@ class Bands:
 
     def at(self, k: Floats | Ints) -> Floats:
         """The budget of node k, or of the first node of an interval that starts at k."""
-        index = np.searchsorted(self.edges, k, side="left") - 1
-        result: Floats = self.budgets[np.clip(index, 0, len(self.budgets) - 1)]
+        index = self.edges.searchsorted(k, side="left") - 1
+        result: Floats = self.budgets[np.minimum(np.maximum(index, 0), len(self.budgets) - 1)]
         return result
 
     @classmethod

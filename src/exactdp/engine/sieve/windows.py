@@ -153,12 +153,13 @@ def _candidates(combs: list[Comb], last: int, bands: Bands, allowance: int) -> I
             np.zeros(len(centre)),
             bands.at(np.maximum(centre - spacing / 2, 0.0)) * (1 + SUM_SLACK) + _SPARE,
         )
+        low, high, count = peaks.integers(last)
         for comb in combs[1:]:
-            if peaks.integers(last)[2] <= max(len(peaks.centre), _EXPLICIT):
+            if count <= max(len(peaks.centre), _EXPLICIT):
                 break
             work += len(peaks.centre)
             peaks = peaks.merge(comb, last, max(allowance - work, 1))
-        low, high, count = peaks.integers(last)
+            low, high, count = peaks.integers(last)
         work += count
         if work > allowance:
             raise LatticeTooFineError(f"more than {allowance:,} partial peaks would have to be examined")
@@ -169,7 +170,9 @@ def _candidates(combs: list[Comb], last: int, bands: Bands, allowance: int) -> I
 def distinct(k: Ints) -> Ints:
     """Sorted, each value once."""
     ordered = np.sort(k)
-    result: Ints = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
+    is_first = np.ones(len(ordered), dtype=bool)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    result: Ints = ordered[is_first]
     return result
 
 
@@ -189,9 +192,9 @@ class _Peaks:
 
     def integers(self, last: int) -> tuple[Ints, Ints, int]:
         reach = self.reach()
-        low = np.ceil(np.clip(self.centre - reach, 0, last + 1)).astype(np.int64)
-        high = np.floor(np.clip(self.centre + reach, -1, last)).astype(np.int64)
-        return low, high, int(np.sum(np.maximum(high - low + 1, 0)))
+        low = np.ceil(_between(self.centre - reach, 0.0, last + 1.0)).astype(np.int64)
+        high = np.floor(_between(self.centre + reach, -1.0, float(last))).astype(np.int64)
+        return low, high, int(np.maximum(high - low + 1, 0).sum())
 
     def merge(self, comb: Comb, last: int, allowance: int) -> _Peaks:
         """Every combination of a peak here with a peak of the next group that is still within budget.
@@ -202,12 +205,12 @@ class _Peaks:
         room = np.maximum(self.budget - self.constant, 0.0)
         reach = np.sqrt(room * (1 / self.curvature + 1 / curvature)) + _SPARE + CLOSE_SLACK * self.centre
         final_peak = math.floor(last / spacing) + 1
-        first = np.ceil(np.clip((self.centre - reach) / spacing, 0, final_peak + 1)).astype(np.int64)
-        final = np.floor(np.clip((self.centre + reach) / spacing, -1, final_peak)).astype(np.int64)
-        total = int(np.sum(np.maximum(final - first + 1, 0)))
-        if total > min(allowance, _BATCH_LIMIT):
+        first = np.ceil(_between((self.centre - reach) / spacing, 0.0, final_peak + 1.0)).astype(np.int64)
+        final = np.floor(_between((self.centre + reach) / spacing, -1.0, float(final_peak))).astype(np.int64)
+        counts = np.maximum(final - first + 1, 0)
+        if int(counts.sum()) > min(allowance, _BATCH_LIMIT):
             raise LatticeTooFineError(f"more than {min(allowance, _BATCH_LIMIT):,} partial peaks at once")
-        owner = np.repeat(np.arange(len(first)), np.maximum(final - first + 1, 0))
+        owner = np.arange(len(first)).repeat(counts)
         peak = ranges(first, final) * spacing
         c1, k1 = self.centre[owner], self.curvature[owner]
         together = k1 + curvature
@@ -220,8 +223,14 @@ class _Peaks:
         )
 
 
+def _between(values: Floats, least: float, most: float) -> Floats:
+    result: Floats = np.minimum(np.maximum(values, least), most)
+    return result
+
+
 def ranges(low: Ints, high: Ints) -> Ints:
     """The integers of all intervals [low, high], one after another (an interval with high < low is empty)."""
     lengths = np.maximum(high - low + 1, 0)
-    starts = np.repeat(low - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
-    return starts + np.arange(int(lengths.sum()), dtype=np.int64)
+    ends = lengths.cumsum()
+    starts: Ints = (low - ends + lengths).repeat(lengths)
+    return starts + np.arange(len(starts), dtype=np.int64)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from exactdp.doubles import ACCOUNT_SLACK, SUM_SLACK, UNDERFLOW, Floats, Ints
+from exactdp.doubles import ACCOUNT_SLACK, SUM_SLACK, UNDERFLOW, Floats
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 
 _CELLS = 160
@@ -132,18 +132,9 @@ class Terms:
     def __add__(self, other: Terms) -> Terms:
         return Terms(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
-    def at(self, rows: Ints) -> Terms:
-        """Some rows of stacked terms."""
-        return Terms(*(getattr(self, f.name)[rows] for f in fields(self)))
-
-    @staticmethod
-    def stacked(rows: Sequence[Terms]) -> Terms:
-        """One row for each."""
-        return Terms(*(np.stack([getattr(t, f.name) for t in rows]) for f in fields(Terms)))
-
 
 class Grid:
-    """Upper sums over the central zone, for one composition or, row by row, for many with the same R."""
+    """Upper sums over the central zone."""
 
     def __init__(self, zone: Zone, terms: Terms) -> None:
         """Increasing factors are taken at the upper end of each cell, decreasing ones at the lower end. This is the guarantee."""

@@ -23,7 +23,7 @@ from exactdp.errors import ExactDPError
 Answer = Callable[[str, Record], Record]
 """What a worker does with the name of a question and the question; a function of some module."""
 _BOOT_SECONDS = 120.0
-_PRELOADED = ["__main__", "exactdp.apps.studio.work.dispatch"]
+_PRELOADED = ["__main__", "exactdp.apps.studio.work.dispatch", "scipy.optimize"]
 _TOO_MUCH = "This needs more memory than a question may take. Ask for fewer points or a smaller design."
 _CRASHED = "The process that worked on this ended unexpectedly, perhaps for lack of memory. Try again, or ask for less."
 

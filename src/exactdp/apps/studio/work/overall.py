@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any, NotRequired, TypedDict
+from typing import Any, TypedDict
 
-import numpy as np
-
+from exactdp.accounting.pairs import Pairs
 from exactdp.apps.studio.schema import answers
 from exactdp.apps.studio.schema.answers import OverallRows, Quantity
 from exactdp.apps.studio.work.designs import Record, all_pairs, read_grids, release_of
 from exactdp.apps.studio.work.pair import beta_rows, curve_epsilons, other_accounts
-from exactdp.brackets import Bounds
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import overall_of
 from exactdp.census.releases import Release
 from exactdp.census.study import Study
 from exactdp.census.worst_pair import Candidates
-from exactdp.errors import AccuracyWarning
 from exactdp.numerals import whole_text
 
 _EPSILONS_IN_A_PART = 4
-_MOST_SUSPECTS = 200
-SCREENED = (
-    "The pairs of this design share no period. Over all pairs epsilon and delta are bounded by exact answers of a few suspects; "
-    "beta and the curves are bounded by a theorem about all pairs, a little wider."
-)
 
 
 class PlannedPart(TypedDict):
-    """One part of the work: a quantity at some arguments, and the worst pair with it where that costs little more."""
+    """One part of the work: a quantity at some arguments."""
 
     quantity: Quantity
     at: list[str]
-    worst_pair: NotRequired[bool]
 
 
 class OverallPlan(TypedDict):
@@ -50,19 +40,14 @@ def plan(question: Record) -> OverallPlan:
     """The stages of the work and their parts, the most wanted first and small ones last, and what is known beforehand."""
     release = release_of(question["design"])
     grids = read_grids(question["epsilons"], question["deltas"], question["alphas"])
-    screened = overall_of(release).is_screened
-    parts = _parts(release, question, grids, screened)
-    return {"parts": parts, "known": all_pairs(release), "remarks": [SCREENED] if screened else []}
+    return {"parts": _parts(release, question, grids), "known": all_pairs(release), "remarks": []}
 
 
-def _parts(release: Release, question: Record, grids: Grids, screened: bool) -> list[PlannedPart]:
+def _parts(release: Release, question: Record, grids: Grids) -> list[PlannedPart]:
     curve = question["delta_curve"]
     epsilons = curve_epsilons(release.rho, curve) if curve else []
-    together = question["worst_pair"] and screened  # the search for epsilon is most of that for the worst pair
-    parts: list[PlannedPart] = [
-        {"quantity": "epsilon", "at": [whole_text(d)], "worst_pair": together} for d in grids.deltas
-    ]
-    if question["worst_pair"] and not screened:
+    parts: list[PlannedPart] = [{"quantity": "epsilon", "at": [whole_text(d)]} for d in grids.deltas]
+    if question["worst_pair"]:
         parts += [{"quantity": "worst_pair", "at": [whole_text(delta)]} for delta in grids.deltas]
     parts += [{"quantity": "delta", "at": chunk} for chunk in _chunks(grids.epsilons)]
     parts += [{"quantity": "beta", "at": [whole_text(alpha)]} for alpha in grids.alphas]
@@ -80,10 +65,7 @@ def _chunks(values: Sequence[Fraction]) -> list[list[str]]:
 def part(question: Record) -> dict[str, dict[Quantity, OverallRows]]:
     """One part of the work."""
     release = release_of(question["design"])
-    with warnings.catch_warnings():
-        if overall_of(release).is_screened:
-            warnings.simplefilter("ignore", AccuracyWarning)  # SCREENED says so
-        return {"rows": _rows(release, question)}
+    return {"rows": _rows(release, question)}
 
 
 def _rows(release: Release, question: Record) -> dict[Quantity, OverallRows]:
@@ -96,12 +78,9 @@ def _rows(release: Release, question: Record) -> dict[Quantity, OverallRows]:
     if quantity == "beta":
         return {"beta": beta_rows(study, rho, at)}
     if quantity == "worst_pair":
-        return {"worst_pair": [_worst_pair(release, delta, in_balls=True) for delta in at]}
+        return {"worst_pair": [_worst_pair(release, delta) for delta in at]}
     if quantity == "epsilon":
-        rows: dict[Quantity, OverallRows] = {"epsilon": [_epsilon_row(study, rho, delta) for delta in at]}
-        if question["worst_pair"]:
-            rows["worst_pair"] = [_worst_pair(release, delta, in_balls=False) for delta in at]
-        return rows
+        return {"epsilon": [_epsilon_row(study, rho, delta) for delta in at]}
     return {quantity: _delta_rows(study, rho, at, quantity)}
 
 
@@ -110,7 +89,7 @@ def _point(alpha: float, beta: float) -> answers.TradeOffPoint:
 
 
 def _delta_rows(study: Study, rho: Fraction, at: list[Fraction], quantity: Quantity) -> list[answers.OverallDelta]:
-    bounds = _largest_delta(study, at, quantity)
+    bounds = study.delta_bounds(at)
     return [
         {
             "epsilon": float(epsilon) if quantity == "delta_curve" else whole_text(epsilon),
@@ -122,23 +101,14 @@ def _delta_rows(study: Study, rho: Fraction, at: list[Fraction], quantity: Quant
     ]
 
 
-def _worst_pair(release: Release, delta: Fraction, in_balls: bool) -> answers.WorstPair:
-    """The worst pair, or the first of those that are not worth telling apart, with their number."""
-    suspects = overall_of(release).suspects("epsilon", delta)
-    if not in_balls and len(suspects) > _MOST_SUSPECTS:
-        pair, tied = release.pairs[suspects[0]], len(suspects)
-    else:
-        pair, tied = Candidates.of(release, delta=delta).settled(in_balls)
+def _worst_pair(release: Release, delta: Fraction) -> answers.WorstPair:
+    """The worst pair, or the first of those that are not worth telling apart, with their number.
+
+    Balls tell them apart where all pairs share a lattice; without one they would take seconds for each.
+    """
+    in_balls = isinstance(overall_of(release).pairs, Pairs)
+    pair, tied = Candidates.of(release, delta=delta).settled(in_balls)
     return {"delta": whole_text(delta), "pair": list(pair), "tied": tied}
-
-
-def _largest_delta(study: Study, epsilons: list[Fraction], quantity: Quantity) -> Bounds:
-    """Bounds of the overall delta; for a curve where pairs share nothing, those of the screen, which are wider."""
-    overall = overall_of(study.release)
-    if quantity != "delta_curve" or not overall.is_screened:
-        return study.delta_bounds(epsilons)
-    delta = overall.worst(epsilons).delta
-    return Bounds(delta.lower_floats(), np.minimum(delta.upper_floats(), 1.0))
 
 
 def _epsilon_row(study: Study, rho: Fraction, delta: Fraction) -> answers.OverallEpsilon:

@@ -7,6 +7,7 @@ import { pairQuestion } from "./questions.js";
 const CURVES = { delta_curve: { num: 49, least: "1e-15" }, tradeoff: { num: 65 }, noise: true };
 const ZCDP_POINTS = 25;
 const MOST_CONVERSIONS = 200;
+const REST = 100; // ms without another answer before zCDP's curve is asked for: it is not to hold up the next edit
 const RETRY = 1500; // ms after which a server that is gone is asked again
 
 export class Accounting {
@@ -17,6 +18,7 @@ export class Accounting {
   #ofA = new LatestQuestion();
   #ofZcdp = new LatestQuestion();
   #conversions = new Map();
+  #resting = null;
 
   /**
    * `view` shows what became of the questions: draw() when more is known, working(isWorking), answered(answer, since),
@@ -75,12 +77,13 @@ export class Accounting {
     }
   }
 
-  /** zCDP's trade-off curve depends on rho alone and takes longer than the rest: it follows, and is kept. */
+  /** zCDP's trade-off curve depends on rho alone and takes longer than the rest: it follows when the user rests, and is kept. */
   #convert(answer) {
     const [rho, alpha] = [answer.rho, answer.beta[0]?.alpha];
     const key = conversion(answer);
+    clearTimeout(this.#resting);
     if (alpha === undefined || this.#conversions.has(key)) return;
-    this.#ofZcdp.put(async (signal) => {
+    const question = async (signal) => {
       try {
         const found = await ask("/convert", { rho, alphas: [alpha], tradeoff: ZCDP_POINTS }, signal);
         if (this.#conversions.size >= MOST_CONVERSIONS) this.#conversions.clear();
@@ -89,7 +92,8 @@ export class Accounting {
       } catch (error) {
         failure(error); // the page does without it
       }
-    });
+    };
+    this.#resting = setTimeout(() => this.#ofZcdp.put(question), REST);
   }
 }
 

@@ -1,0 +1,128 @@
+"""What `exactdp census` costs beside the account that it is about: the 946 pairs of the DHC file x 42 epsilons.
+
+    make bench-census                                   prints the table that docs/benchmarks.md shows
+    python benchmarks/census_command.py --cores         what a second core gains, on studies and on a sweep of 100 edited designs
+
+CPU time, user and system, of whole processes: start-up and imports count for the command. The account is the one of
+`benchmarks/run.py`, from nothing in a warm process. They are alternated, and every run has a new folder; medians are compared.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+from joblib.externals.loky import get_reusable_executor
+
+import exactdp
+from exactdp.census.grids import ALPHAS, DELTAS, Grids, stated_epsilons
+from exactdp.census.pair_results import overall_of
+from exactdp.census.releases import Release
+from exactdp.census.study import run_study
+from exactdp.census.sweeps import SweptDesign, sweep
+from exactdp.census.workers import Runner, make_runner
+
+RUNS = 3
+GRID = np.linspace(5, 46, 42)
+COMMANDS = {
+    ("census", "--no-figures"): ("tables and report", 8),
+    ("census",): ("tables, figures and report", 16),
+}
+"""Each command with what it makes, and how many times the account's time it may take."""
+
+
+def account() -> float:
+    """CPU seconds of all pairs on the grid, with nothing planned before."""
+    release = exactdp.census.release("dhc-persons-us")
+    overall_of.cache_clear()
+    start = time.process_time()
+    release.account(epsilons=GRID)
+    return time.process_time() - start
+
+
+def command(arguments: Sequence[str]) -> float:
+    """CPU seconds of a command as a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        before = os.times()
+        subprocess.run(
+            [sys.executable, "-m", "exactdp", *arguments, "-o", folder], check=True, stdout=subprocess.DEVNULL
+        )
+        after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def study(name: str, runner: Runner) -> None:
+    """What `exactdp census` asks of all pairs, from nothing."""
+    release = exactdp.census.release(name)
+    overall_of.cache_clear()
+    run_study(release, Grids.read(stated_epsilons(release.rho), DELTAS, ALPHAS), runner)
+
+
+def edited(count: int) -> list[SweptDesign]:
+    """The DHC file with one cell after another multiplied by a random three-digit decimal."""
+    release, draw = exactdp.census.release("dhc-persons-us"), random.Random(0)
+    cells = [(level, query) for level, queries in release.table.items() for query in queries]
+    return [SweptDesign(_edited(release, *draw.choice(cells), draw), Fraction(1)) for _ in range(count)]
+
+
+def _edited(release: Release, level: str, query: str, draw: random.Random) -> Release:
+    factor = Fraction(draw.randrange(500, 2000), 1000)
+    table = {**release.table, level: {**release.table[level], query: release.table[level][query] * factor}}
+    return replace(release, table=table)
+
+
+def on_cores(what: str, work: Callable[[Runner], object]) -> None:
+    """Elapsed and CPU seconds with one process and with two; the start of the two is part of theirs."""
+    found = []
+    for jobs in (1, 2):
+        before, start = os.times(), time.perf_counter()
+        with make_runner(jobs) as runner:
+            work(runner)
+        elapsed = time.perf_counter() - start
+        get_reusable_executor().shutdown(wait=True)  # what processes used is known when they have ended
+        found.append((elapsed, sum(os.times()[:4]) - sum(before[:4])))
+    (one, cpu_one), (two, cpu_two) = found
+    print(f"  {what}: {one:.1f} s on one core, {two:.1f} s on two, {one / two:.2f} times as fast", end="")
+    print(f" (CPU {cpu_one:.1f} and {cpu_two:.1f} s: at most {2 * cpu_one / cpu_two:.2f} times on a quiet machine)")
+
+
+def cores(designs: int = 100) -> None:
+    print("\nOne process and two, from nothing")
+    for name in ("dhc-persons-us", "pl94-persons-us"):
+        on_cores(f"all pairs of {name}", partial(study, name))
+    swept = edited(designs)
+    on_cores(f"a sweep of {designs} edited designs", lambda runner: list(sweep(swept, [Fraction(1, 10**10)], runner)))
+
+
+def main() -> None:
+    if "--cores" in sys.argv[1:]:
+        cores()
+        return
+    account()  # warm up
+    accounts: list[float] = []
+    commands: dict[tuple[str, ...], list[float]] = {arguments: [] for arguments in COMMANDS}
+    for _ in range(RUNS):
+        accounts.append(account())
+        for arguments, seconds in commands.items():
+            seconds.append(command(arguments))
+    own = statistics.median(accounts)
+    print(f"\nThe account, 946 pairs x {len(GRID)} epsilons: {own:.2f} CPU seconds (median of {RUNS})")
+    for arguments, seconds in commands.items():
+        made, most = COMMANDS[arguments]
+        taken = statistics.median(seconds)
+        line = f"exactdp {' '.join(arguments)}: {taken:.2f} CPU seconds for {made}"
+        print(f"  {line}, {taken / own:.1f} times the account (aim: at most {most})")
+
+
+if __name__ == "__main__":
+    main()

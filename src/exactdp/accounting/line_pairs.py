@@ -1,0 +1,111 @@
+"""Pairs of any design at once, whatever its lattice: the shared contours on the line answer, and each pair by itself where they
+are wide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import ndtri_exp
+
+from exactdp.accounting.batched_dual import betas_from_profiles
+from exactdp.accounting.directions import BothDirections
+from exactdp.accounting.planner import answers_for
+from exactdp.accounting.privacy_profile import point_of_values
+from exactdp.accounting.separate_pairs import HELD, Question
+from exactdp.accounting.shared_pairs import USELESS, SharedPairs
+from exactdp.accounting.tradeoff_dual import beta_from_profile
+from exactdp.brackets import Point, both, mirrored_brackets
+from exactdp.cache import Recent
+from exactdp.doubles import Floats, Ints
+from exactdp.engine.effort import Effort
+from exactdp.engine.family.line_contours import LineFamily
+from exactdp.mechanisms.mechanism import Mechanism
+from exactdp.numbers import log_rational
+
+_RESORT_WIDTH = 1e-10
+_RESORT_WIDTH_BETA = 1e-9  # beta is a difference of larger numbers
+
+
+@dataclass(frozen=True)
+class LinePairs(SharedPairs):
+    """All pairs of a family on the line, ready to be asked."""
+
+    family: LineFamily
+    resort_width: ClassVar[float] = _RESORT_WIDTH
+    resort_width_beta: ClassVar[float] = _RESORT_WIDTH_BETA
+    _held: Recent[int, BothDirections] = field(default_factory=lambda: Recent(HELD), repr=False, compare=False)
+
+    @property
+    def count(self) -> int:
+        """How many pairs there are."""
+        return len(self.family.pairs)
+
+    @cached_property
+    def _spreads(self) -> Floats:
+        """2 rho of each pair: the variance of its loss were it Gaussian."""
+        return self.family.of_pairs(np.array([2 * float(m.rho) for m in self.family.mechanisms]))
+
+    @cached_property
+    def spread(self) -> float:
+        """The largest variance of a pair's loss, about."""
+        return float(self._spreads.max())
+
+    def spreads(self, pairs: list[int]) -> list[float]:
+        """That of each pair."""
+        found: list[float] = self._spreads[pairs].tolist()
+        return found
+
+    def mechanisms(self, pair: int) -> Mapping[Mechanism, int]:
+        """The mechanisms of one pair."""
+        return self.family.composition(pair)
+
+    def answers(self, pair: int) -> BothDirections:
+        """What answers for one pair alone; some are held."""
+        return self._held.get(pair, lambda: answers_for(self.mechanisms(pair), Effort()))
+
+    def shared_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
+        """On the contours of the family."""
+        sizes = [abs(e) for e in epsilons]
+        rows = np.empty((7, len(pairs)))
+        for place, members in self.family.places(pairs, sizes, index):
+            values = self.family.evaluate(place, pairs[members], sizes, index[members])
+            rows[:, members] = point_of_values(place[1], values).rows()
+        point = Point.of_rows(rows)
+        if all(e >= 0 for e in epsilons):
+            return point
+        return mirrored_brackets(point, [epsilons[i] for i in index])
+
+    def betas(self, questions: list[Question]) -> tuple[Floats, Floats]:
+        """Certified bounds of beta at each question's alpha, 0 < alpha < 1 (Theorem 15)."""
+        pairs = [q.pair for q in questions]
+        spreads = np.array(self.spreads(pairs))
+        quantiles = -ndtri_exp(np.array([log_rational(q.at) for q in questions]))
+        starts = quantiles * np.sqrt(spreads) - spreads / 2
+
+        def points_at(which: Ints, epsilons: list[Fraction]) -> Point:
+            return self.shared([Question(pairs[i], e) for i, e in zip(which.tolist(), epsilons, strict=True)])
+
+        lower, upper = betas_from_profiles(points_at, [q.at for q in questions], starts, np.sqrt(spreads))
+        for ask in (self._beta_alone_on_shared, lambda q: self.answers(q.pair).beta_bracket(q.at)):
+            for i in np.flatnonzero(~(upper - lower <= self.resort_width_beta * upper)).tolist():
+                lower[i], upper[i] = both((lower[i], upper[i]), ask(questions[i]))
+        return lower, upper
+
+    def _beta_alone_on_shared(self, question: Question) -> tuple[float, float]:
+        """One pair's beta by the dual's own search, which also copes with curves that have corners, on the shared contours."""
+        pair, alpha = question
+        spread = float(self._spreads[pair])
+        start = -float(ndtri_exp(log_rational(alpha))) * math.sqrt(spread) - spread / 2
+
+        def point_at(epsilons: list[Fraction]) -> Point:
+            return self.shared([Question(pair, e) for e in epsilons])
+
+        if point_at([Fraction(abs(start))]).is_wide(USELESS)[0]:
+            return 0.0, 1.0
+        return beta_from_profile(point_at, alpha, start, math.sqrt(spread), enough=self.resort_width_beta)

@@ -1,0 +1,132 @@
+"""Questions about many pairs whose contours are shared: what all of them have in common, on a lattice or on the line."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from exactdp.accounting.epsilon_search import both_readings, gaussian_start, newton_step
+from exactdp.accounting.separate_pairs import PairAnswers, Question
+from exactdp.brackets import Bracket, Point
+from exactdp.doubles import EXP_SLACK, Bools, Floats, Ints
+from exactdp.numbers import log_rational
+
+_NEWTON_STEPS = 5
+USELESS = 0.1
+"""Bounds on shared contours further apart than this, relative to the upper one, say that the pair is not on them."""
+
+_NARROW = 1e-11  # ends further than this from the estimate, relative to it, are left to the search for one pair
+
+
+class SharedPairs(PairAnswers):
+    """Pairs that are asked together on shared contours; what these leave too wide is answered pair by pair."""
+
+    shares: ClassVar[bool] = True
+    """Whether contours are shared at all."""
+    resort_width: ClassVar[float]
+    """Bounds of delta further apart than this, relative to delta, are left to the pair's own contours."""
+    resort_width_beta: ClassVar[float]
+    """The same for beta, relative to beta."""
+
+    @abstractmethod
+    def spreads(self, pairs: list[int]) -> list[float]:
+        """About the variance of each pair's loss. Heuristic: affects width and speed only."""
+
+    @abstractmethod
+    def shared_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
+        """Certified delta and 1 - delta of pairs, each at the epsilon of its index, as narrow as shared contours make them."""
+
+    def shared(self, questions: list[Question]) -> Point:
+        """The same at each question's epsilon."""
+        return self.shared_at(*arrays_of(questions))
+
+    def profile(self, questions: list[Question]) -> Point:
+        """Certified delta and 1 - delta at each question's epsilon."""
+        return self._resorted(*arrays_of(questions))
+
+    def table(self, pairs: Sequence[int], epsilons: Sequence[Fraction]) -> Point:
+        """Certified delta and 1 - delta of each pair at each epsilon, one pair after the other."""
+        each, index = (
+            np.repeat(np.array(pairs, dtype=np.int64), len(epsilons)),
+            np.tile(np.arange(len(epsilons)), len(pairs)),
+        )
+        return self._resorted(each, epsilons, index)
+
+    def _resorted(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
+        """On shared contours, and where these are too wide on those of the pair itself."""
+        point = self.shared_at(pairs, epsilons, index)
+        wide = np.flatnonzero(point.is_wide(self.resort_width)).tolist()
+        if wide:
+            questions = {i: Question(int(pairs[i]), epsilons[index[i]]) for i in wide}
+            self.one_by_one(point, questions, wide)
+        return point
+
+    def epsilons(self, questions: list[Question]) -> tuple[Floats, Floats]:
+        """Certified bounds of epsilon at each question's delta, 0 < delta < 1 (Theorem 5)."""
+        lower, upper = np.full(len(questions), np.nan), np.full(len(questions), np.nan)
+        places = [i for i, q in enumerate(questions) if q.at <= Fraction(1, 2)]
+        if places:
+            lower[places], upper[places] = self._search_epsilons([questions[i] for i in places])
+        for i in np.flatnonzero(np.isnan(lower)):
+            lower[i], upper[i] = self.epsilon(questions[i].pair, questions[i].at)
+        return lower, upper
+
+    def epsilon(self, pair: int, delta: Fraction) -> tuple[float, float]:
+        """Certified bounds of one pair's epsilon by itself."""
+        return self.answers(pair).epsilon_bracket(delta)
+
+    def _search_epsilons(self, questions: list[Question]) -> tuple[Floats, Floats]:
+        """Newton's method for all questions together, then a proof of both ends; nan where that did not suffice."""
+        pairs = [q.pair for q in questions]
+        spreads = np.array(self.spreads(pairs))
+        logs = {q.at: log_rational(q.at) for q in questions}
+        known: dict[tuple[float, Fraction], float] = {}
+        for spread, q in zip(spreads.tolist(), questions, strict=True):
+            if (spread, q.at) not in known:
+                known[spread, q.at] = gaussian_start(spread, q.at)
+        target = np.array([logs[q.at] for q in questions])
+        error = EXP_SLACK * (1 + np.abs(target))
+        longest = 1 + np.sqrt(spreads)
+        e = np.array([known[spread, q.at] for spread, q in zip(spreads.tolist(), questions, strict=True)])
+        step = np.full(len(e), np.inf)
+        active = np.arange(len(e))  # a question stops by itself, so that its result does not depend on the others
+        for _ in range(_NEWTON_STEPS):
+            x = e[active]
+            point = self.profile([Question(pairs[i], Fraction(y)) for i, y in zip(active, x.tolist(), strict=True)])
+            bottom, top = point.delta.log_lower(), point.delta.log_upper()
+            move, step[active], going = newton_step(x, (bottom, top), point.log_density, target[active], error[active])
+            active = active[going]
+            if not len(active):
+                break
+            e[active] += np.clip(move[going], -longest[active], longest[active])
+        step[active] = np.inf  # moved since its last evaluation
+        step = np.minimum(step, 1.0)
+        ends = np.stack([e - step, e + step], axis=1)
+        asked = [
+            Question(p, r) for p, both in zip(pairs, ends.tolist(), strict=True) for x in both for r in both_readings(x)
+        ]
+        proved = both_ends_hold(self.profile(asked).delta, target, error) & (step < _NARROW * (1 + np.abs(e)))
+        return np.where(proved, ends[:, 0], np.nan), np.where(proved, ends[:, 1], np.nan)
+
+
+def both_ends_hold(delta: Bracket, target: Floats, error: Floats) -> Bools:
+    """For each question, from delta at both readings of the lower end and then of the upper end: are both ends proved?
+
+    The lower end needs delta at least the target, the upper end delta at most the target (logarithms, Theorem 5).
+    """
+    too_large = np.all(delta.log_lower().reshape(-1, 2, 2)[:, 0] >= (target + error)[:, None], axis=1)
+    small_enough = np.all(delta.log_upper().reshape(-1, 2, 2)[:, 1] <= (target - error)[:, None], axis=1)
+    result: Bools = too_large & small_enough
+    return result
+
+
+def arrays_of(questions: list[Question]) -> tuple[Ints, list[Fraction], Ints]:
+    """The pairs of questions, the arguments without repetition, and which of them each question has."""
+    pairs = np.array([q.pair for q in questions], dtype=np.int64)
+    # by identity, which is quicker than by value: the same number twice does no harm
+    _, first, index = np.unique(np.array([id(q.at) for q in questions]), return_index=True, return_inverse=True)
+    return pairs, [questions[i].at for i in first.tolist()], index

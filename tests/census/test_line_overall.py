@@ -1,0 +1,95 @@
+"""Overall guarantees of designs without a common lattice: shared contours on the line against every pair asked by itself."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb
+
+from exactdp import Composition, DiscreteGaussian
+from exactdp.accounting.line_pairs import LinePairs
+from exactdp.balls import ball, precision
+from exactdp.census.overall import Overall
+from exactdp.engine.family.line_contours import LineFamily
+
+
+def family(kind: str, members: int = 4) -> LineFamily:
+    """Members with fractions that share no lattice; with different totals where `kind` says so."""
+    found = []
+    for i, p in enumerate((1009, 1013, 1019, 1021)[:members]):
+        weights = [
+            Fraction(300 - 20 * i, p),
+            Fraction(251, p + 2),
+            *[Fraction(197 + i, 997)] * 4,
+            *[Fraction(113, p + 4)] * 6,
+        ]
+        weights.append(Fraction(5, 2) - sum(weights) if kind == "same" else Fraction(2 + i, 30))
+        found.append({DiscreteGaussian(1 / w): weights.count(w) for w in sorted(set(weights))})
+    return LineFamily(tuple(found), tuple((i, j) for i in range(members) for j in range(i, members)))
+
+
+def compositions(f: LineFamily) -> list[Composition]:
+    return [Composition(f.composition(p)) for p in range(len(f.pairs))]
+
+
+@pytest.mark.parametrize("kind", ["same", pytest.param("different", marks=pytest.mark.soak)])
+def test_overall_epsilon_delta_beta_and_curve(kind: str) -> None:
+    f = family(kind)
+    overall, alone = Overall(LinePairs(f)), compositions(f)
+    low, high = overall.epsilon(Fraction("1e-10"))
+    each = [c.epsilon_bounds("1e-10") for c in alone]
+    assert low <= max(b.upper for b in each)
+    assert max(b.lower for b in each) <= high
+    assert high - low < 1e-10 * high
+    low, high = overall.delta(Fraction(3))
+    each = [c.delta_bounds(3) for c in alone]
+    assert low <= max(b.upper for b in each)
+    assert max(b.lower for b in each) <= high <= low * (1 + 1e-10)
+    low, high = overall.beta(Fraction(1, 20))
+    assert low <= min(c.beta_bounds("0.05").upper for c in alone[::4])
+    assert high >= max(1 - max(c.delta(e) for c in alone[::3]) - math.exp(e) / 20 for e in (1, 1.5, 2))
+    assert high - low < 1e-9 * high
+    curve = overall.curve(21)
+    assert curve.beta[0] == 1
+    assert (np.diff(curve.beta) <= 0).all()
+
+
+@pytest.mark.parametrize("log_wanted", [-741, -760])
+def test_overall_delta_around_the_end_of_doubles(log_wanted: int) -> None:
+    """Where delta is subnormal, and beyond, both ends are outward of what single pairs prove; logarithms keep their digits."""
+    f = family("same", 2)
+    overall, alone = Overall(LinePairs(f)), compositions(f)
+    epsilon = Fraction(round(alone[0].epsilon(Fraction(2) ** round(log_wanted / math.log(2)))))
+    each = [c.log_delta_bounds(epsilon) for c in alone]
+    least, most = max(b.lower for b in each), max(b.upper for b in each)
+    low, high = overall.delta(epsilon)
+    with precision(128):
+        assert ball(Fraction(low)) <= arb(most).exp()
+        assert ball(Fraction(high)) >= arb(least).exp()
+    logs = overall.log_delta(epsilon)
+    assert logs[0] <= most
+    assert logs[1] >= least
+    assert logs[1] - logs[0] < 1e-9
+
+
+def test_tiny_budgets() -> None:
+    a, b = 70249434384845, 70249434847671
+    f = LineFamily(({DiscreteGaussian(a): 1}, {DiscreteGaussian(b): 1}), ((0, 0), (0, 1), (1, 1)))
+    epsilon = Fraction(174986, 873437769457)
+    low, high = Overall(LinePairs(f)).delta(epsilon)
+    each = [c.delta_bounds(epsilon) for c in compositions(f)]
+    assert low <= high
+    assert low <= max(x.upper for x in each)
+    assert max(x.lower for x in each) <= high
+
+
+def test_delta_next_to_one() -> None:
+    f = family("same", 2)
+    low, high = Overall(LinePairs(f)).epsilon(Fraction("0.999999999"))
+    each = [c.epsilon_bounds("0.999999999") for c in compositions(f)]
+    assert low <= max(b.upper for b in each)
+    assert max(b.lower for b in each) <= high
+    assert high - low < 1e-6
