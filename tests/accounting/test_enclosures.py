@@ -110,6 +110,18 @@ def test_float64_and_balls_tie_on_all_census_pairs() -> None:
     print(f"\n{compared} values of {len(RELEASE.pairs)} pairs tied")
 
 
+def test_epsilon_between_losses_that_are_far_apart() -> None:
+    """delta is flat there to hundreds of digits: no slope leads to the loss at which it falls."""
+    composition = 2 * DiscreteGaussian("0.001") + DiscreteGaussian("0.01")
+    low, high = composition.epsilon_bounds("1e-300")
+    assert low < 2150 <= high  # 1,500 + 500 + 150: where delta falls
+    assert high - low < 1e-11
+    for digits in (5, 25):
+        exact_low, exact_high = composition.epsilon_bounds("1e-300", digits=digits)
+        assert exact_low < 2150 <= exact_high < exact_low + Decimal(2150) * Decimal(10) ** -digits
+    assert composition.delta_bounds("2149.999").lower > 1e-300 > composition.delta_bounds(2150).upper
+
+
 def test_an_enclosure_too_wide_for_its_promise_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where terms cancel, the working digits are not the result's: here two fewer. The promise is kept all the same."""
     exact = enclosures._delta_ball

@@ -93,9 +93,14 @@ def _epsilon_near(
     working = digits + 2 * SPARE
     if estimate:  # near epsilon = 0 the digits of delta that matter start later
         working += max(0, -math.floor(log_rational(abs(estimate)) / math.log(10)))
+    enough = Fraction(1, 10 ** (digits + 3))
     for _ in range(ATTEMPTS):
-        before, estimate = estimate, _newton_step(contours, delta, estimate, working, node_limit)
-        if abs(estimate - before) <= abs(estimate) * Fraction(1, 10 ** (digits + 3)):
+        step = _newton_step(contours, delta, estimate, working, node_limit)
+        if step is None:
+            estimate = _halved(contours, delta, (low, high), enough, working, node_limit)
+            break
+        estimate += step
+        if abs(step) <= abs(estimate) * enough:
             break
     steps = itertools.cycle(abs(estimate) * Fraction(k, 10 ** (digits + 1)) for k in (1, 2, 4))
 
@@ -112,16 +117,34 @@ def _epsilon_near(
     return raised(attempt, digits, working)
 
 
-def _newton_step(contours: Contours, delta: Fraction, epsilon: Fraction, digits: int, node_limit: int) -> Fraction:
-    """One step of Newton's method on delta(epsilon) = delta. Heuristic: the ends are proved afterwards."""
+def _newton_step(
+    contours: Contours, delta: Fraction, epsilon: Fraction, digits: int, node_limit: int
+) -> Fraction | None:
+    """One step of Newton's method on delta(epsilon) = delta, None where delta is too flat for it. Heuristic: ends are proved afterwards."""
     size = abs(epsilon)
     payoff = delta_payoff(contours.lattice, size)
     found = contours.enclose(payoff, delta_threshold(contours.lattice, size), digits, node_limit)
     with precision(bits_of(digits)):
         value = found.value if payoff is Payoff.DELTA else 1 - found.value
         slope = found.slope if epsilon >= 0 else ball(epsilon).exp() * (1 - value - found.slope)
-        step = ((mirrored_ball(value, epsilon) - ball(delta)) / slope).mid()
-        return epsilon + fraction(step)
+        step = (mirrored_ball(value, epsilon) - ball(delta)) / slope
+        return fraction(step.mid()) if step.is_finite() else None
+
+
+def _halved(
+    contours: Contours, delta: Fraction, ends: tuple[Fraction, Fraction], enough: Fraction, digits: int, node_limit: int
+) -> Fraction:
+    """epsilon(delta) by halving: between two losses far apart delta hardly changes. Heuristic: ends are proved afterwards."""
+    low, high = ends
+    while high - low > enough * max(abs(low), abs(high)):
+        middle = (low + high) / 2
+        value = _delta_ball(contours, middle, digits, node_limit)
+        with precision(bits_of(digits)):
+            exact = ball(delta)
+            if not (value > exact or value < exact):
+                return middle
+            low, high = (middle, high) if value > exact else (low, middle)
+    return (low + high) / 2
 
 
 def beta_floats(contours: Contours, alpha: Fraction) -> tuple[float, float]:
