@@ -197,8 +197,8 @@ MUTANTS = [
     (
         "a stated guarantee that one pair satisfies",
         "census/pair_results.py",
-        "found = int(sides(point, delta).max())",
-        "found = int(sides(point, delta).min())",
+        "screen([epsilon])), delta).max())",
+        "screen([epsilon])), delta).min())",
     ),
     (
         "slices of a grid in another order",
