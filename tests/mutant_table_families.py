@@ -180,8 +180,10 @@ MUTANTS = [
     (
         "contours of other widths",
         "engine/family/line_contours.py",
-        "Recent(_CONTOURS_HELD), init=False,",
-        "Recent(_CONTOURS_HELD),",
+        "    _contours: Recent[_Place, tuple[LineFamilyContour, ...]] = field(\n"
+        "        default_factory=lambda: Recent(_CONTOURS_HELD), init=False,",
+        "    _contours: Recent[_Place, tuple[LineFamilyContour, ...]] = field(\n"
+        "        default_factory=lambda: Recent(_CONTOURS_HELD),",
     ),
     (
         "aliasing relative to the wrong moment",
