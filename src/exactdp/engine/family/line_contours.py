@@ -22,7 +22,7 @@ from exactdp.doubles import ACCOUNT_SLACK, SUM_SLACK, UNIT, Floats, Ints
 from exactdp.engine.family.contours import segment_sums
 from exactdp.engine.family.line_members import LineMembers, TiltedMembers
 from exactdp.engine.family.line_nodes import LineSkeleton, class_aliasing
-from exactdp.engine.family.line_terms import Terms, evaluated
+from exactdp.engine.family.line_terms import FamilyTerms, evaluated
 from exactdp.engine.lattice.contours import Values
 from exactdp.engine.lattice.float64 import BLOCK, PHASE_UNITS, VALUE_UNITS
 from exactdp.engine.lattice.tilts import FAMILY
@@ -173,7 +173,7 @@ class LineFamilyContour:
     where: LineRung
     count: Ints
     """How many nodes each pair has, by the pair's position in the skeleton."""
-    terms: Terms
+    terms: FamilyTerms
 
     @property
     def lam(self) -> float:

@@ -24,7 +24,7 @@ _NODES_AT_ONCE = 1 << 13
 
 
 @dataclass(frozen=True)
-class Terms:
+class FamilyTerms:
     """The nodes of pairs one pair after the other, and what the thresholds' phases multiply there.
 
     Rows of `parts`: real and imaginary part of the value's terms, of the density's and of the slope's.
@@ -35,7 +35,7 @@ class Terms:
     relative: Floats
 
 
-def evaluated(skeleton: LineSkeleton, where: LineRung) -> tuple[Ints, Terms]:
+def evaluated(skeleton: LineSkeleton, where: LineRung) -> tuple[Ints, FamilyTerms]:
     """How many nodes each pair of a skeleton keeps on a rung, and their terms.
 
     Nodes whose actual size is negligible are left: together at most what was dropped before.
@@ -47,7 +47,7 @@ def evaluated(skeleton: LineSkeleton, where: LineRung) -> tuple[Ints, Terms]:
     count = np.bincount(skeleton.pair_of[order], minlength=len(skeleton.pairs))
     node = np.concatenate([terms.node for _, terms in blocks])[back]
     parts = np.concatenate([terms.parts for _, terms in blocks], axis=1)[:, back]
-    return count, Terms(node, parts, np.concatenate([terms.relative for _, terms in blocks])[back])
+    return count, FamilyTerms(node, parts, np.concatenate([terms.relative for _, terms in blocks])[back])
 
 
 def _blocks(counts: Ints) -> Iterator[Ints]:
@@ -116,7 +116,7 @@ class _Evaluation:
     def _omega(self, k: Ints) -> Floats:
         return k.astype(np.float64) * (2 * math.pi / float(self._skeleton.period))
 
-    def terms(self, places: Ints) -> tuple[Ints, Terms]:
+    def terms(self, places: Ints) -> tuple[Ints, FamilyTerms]:
         """The terms at some places of the skeleton, and which of these places are kept."""
         skeleton, lam = self._skeleton, self._lam
         pair, node = skeleton.pair_of[places], skeleton.kept[places]
@@ -150,4 +150,4 @@ class _Evaluation:
         value = density * transform[column]
         slope = value * (sign * z)[column]
         parts = np.stack([part for terms in (value, density, slope) for part in (terms.real, terms.imag)])
-        return places[keep], Terms(node, parts, np.expm1(np.minimum(errors, 600.0)) + TERM_UNITS * UNIT)
+        return places[keep], FamilyTerms(node, parts, np.expm1(np.minimum(errors, 600.0)) + TERM_UNITS * UNIT)
