@@ -71,8 +71,14 @@ MUTANTS = [
     (
         "partners on the line tested too strictly",
         "engine/family/line_nodes.py",
-        "np.nonzero(together <= budgets",
-        "np.nonzero(1.01 * together <= budgets",
+        "np.nonzero((together <= budgets",
+        "np.nonzero((1.01 * together <= budgets",
+    ),
+    (
+        "nodes of both members of a pair left to the other one",
+        "engine/family/line_nodes.py",
+        "<= others * (1 + _TIE)",
+        "<= others * (1 - 1e-3)",
     ),
     (
         "penalties on the line 1% more",
@@ -125,8 +131,8 @@ MUTANTS = [
     (
         "negligible nodes of a pair judged as if each were the only one",
         "engine/family/line_nodes.py",
-        "minlength=len(self._both)))[pair]",
-        "minlength=len(self._both)))[pair] * 0",
+        "minlength=pairs))[pair]",
+        "minlength=pairs))[pair] * 0",
     ),
     (
         "nodes negligible with the transform only",

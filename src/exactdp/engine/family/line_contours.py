@@ -65,7 +65,7 @@ class LineFamily(LineMembers):
     _contours: Recent[_Place, tuple[LineFamilyContour, ...]] = field(
         default_factory=lambda: Recent(_CONTOURS_HELD), init=False, repr=False, compare=False
     )
-    _skeletons: Recent[tuple[int, Payoff, int, int], tuple[LineSkeleton | None, Ints]] = field(
+    _skeletons: Recent[tuple[int, Payoff, int, int], tuple[tuple[LineSkeleton, ...], Ints]] = field(
         default_factory=lambda: Recent(_SKELETONS_HELD), init=False, repr=False, compare=False
     )
 
@@ -84,28 +84,27 @@ class LineFamily(LineMembers):
         return self._contours.get(place, lambda: tuple(plan(skeleton, where) for skeleton in self._skeletons_of(place)))
 
     def _skeletons_of(self, place: _Place) -> tuple[LineSkeleton, ...]:
-        """The skeletons of a rung: one for most pairs, which neighbouring rungs share by threes (the lowest has a long period of
-        its own); for pairs of very many nodes one of this rung alone, with more smoothing."""
+        """The skeletons of a rung: those of most pairs, which neighbouring rungs share by threes (the lowest has a long period of
+        its own); for pairs of very many nodes some of this rung alone, with more smoothing."""
         kind, payoff, index = place
         share = payoff is not Payoff.COMPLEMENT and index > 0
         first, count = (index - (index - 1) % _TOGETHER, _TOGETHER) if share else (index, 1)
         found, left = self._skeleton((kind, payoff, first, count), self.classes[kind], self.widths[0])
-        rest = self._skeleton((kind, payoff, index, 0), left, self.widths[1])[0] if len(left) else None
-        return tuple(skeleton for skeleton in (found, rest) if skeleton is not None)
+        return found + (self._skeleton((kind, payoff, index, 0), left, self.widths[1])[0] if len(left) else ())
 
     def _skeleton(
         self, rungs: tuple[int, Payoff, int, int], pairs: Ints, width: tuple[float, float]
-    ) -> tuple[LineSkeleton | None, Ints]:
-        """The skeleton of some rungs (class, payoff, first, how many) for some pairs, and those that were left out."""
+    ) -> tuple[tuple[LineSkeleton, ...], Ints]:
+        """The skeletons of some rungs (class, payoff, first, how many) for some pairs, and those that were left out."""
         kind, payoff, first, count = rungs
 
-        def build() -> tuple[LineSkeleton | None, Ints]:
+        def build() -> tuple[tuple[LineSkeleton, ...], Ints]:
             ladder = self.ladders[kind]
             try:
                 some = [ladder.rung(payoff, i) for i in range(first, first + max(count, 1))]
                 return LineSkeleton.build(self, pairs, some, *width)
             except (LatticeTooFineError, AccuracyError):  # the pairs are then asked one by one
-                return None, pairs
+                return (), pairs
 
         return self._skeletons.get(rungs, build)
 

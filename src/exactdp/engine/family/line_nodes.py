@@ -8,6 +8,7 @@ with itself, tested against every partner, include every node of every pair (doc
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -29,7 +30,9 @@ from exactdp.mechanisms.loss import Peak, Tilted
 from exactdp.mechanisms.theta import untilted_penalty
 
 MOST_NODES = 4_000_000
-"""Nodes of all pairs together beyond which contours are not shared."""
+"""Nodes of the pairs of one skeleton beyond which they do not share contours."""
+
+_AIMED_AT = 1_000_000.0  # expected nodes of the pairs of one skeleton
 
 _LOOKS = 3_000_000  # of the search for one member's nodes
 _MOST_OF_MEMBER = 30_000.0  # expected nodes of a member with itself over which its pairs are searched one by one
@@ -38,6 +41,7 @@ _EXPLICIT = 256  # nodes that are tested in one go
 _SQUARES = 1 << 20  # doubles held at once
 _PAIRS_AT_ONCE = 256
 _LARGEST_TABLE = 1 << 26  # doubles: half a gigabyte
+_TIE = 1e-9  # penalties of two members that are closer than this are both the smaller one: more than their rounding
 
 
 @dataclass(frozen=True)
@@ -88,21 +92,24 @@ class LineSkeleton:
     @classmethod
     def build(
         cls, members: LineMembers, pairs: Ints, rungs: list[LineRung], width: float, most: float
-    ) -> tuple[LineSkeleton | None, Ints]:
-        """The skeleton of some rungs, with smoothing that costs about `width` and everything else a hundred times finer.
+    ) -> tuple[tuple[LineSkeleton, ...], Ints]:
+        """The skeletons of some rungs, with smoothing that costs about `width` and everything else a hundred times finer: one,
+        or several for batches of pairs where these are very many.
 
-        Pairs of which more than about `most` nodes matter are left out, and returned.
+        Pairs of which more than about `most` nodes matter, or whose nodes cannot be listed, are left out, and returned.
         """
         frame = _Frame(members, pairs, rungs, width)
         teeth = _Teeth(members, frame.tilted, frame.peaks, frame.period)
         expected = _Expected(teeth, frame.bands)
-        left = expected.of_pairs(pairs) > most
-        chosen = pairs[~left]
-        if not len(chosen):
-            return None, pairs
-        found = _NodeSearch(frame, teeth, chosen).nodes(expected.of_members() > _MOST_OF_MEMBER)
+        each = expected.of_pairs(pairs)
+        chosen, left = pairs[each <= most], np.ones(len(members.pairs), dtype=bool)
         what = frame.smoothing, frame.period, frame.last, frame.bands, frame.log_dropped_density
-        return cls(members, chosen, *what, *found), pairs[left]
+        found = []
+        search = _NodeSearch(frame, teeth, chosen)
+        for places, *nodes in search.batches(expected.of_members() > _MOST_OF_MEMBER, each[each <= most]):
+            found.append(cls(members, chosen[places], *what, *nodes))
+            left[chosen[places]] = False
+        return tuple(found), pairs[left[pairs]]
 
 
 class _Frame:
@@ -297,41 +304,80 @@ class _NodeSearch:
     """The search for every node that is within budget for some pair. Guarantee: none is missed."""
 
     def __init__(self, frame: _Frame, teeth: _Teeth, pairs: Ints) -> None:
-        if len(pairs) * (frame.last + 1) >= 1 << 62:
-            raise LatticeTooFineError("The nodes of all pairs together are too many to be numbered.")
         self._frame, self._teeth, self._last, self._bands = frame, teeth, frame.last, frame.bands
         self._both, self._none = teeth.members.both[pairs], len(teeth.members.members)
         self._parts: list[tuple[Ints, Ints, Floats]] = []
         self._found = 0
 
-    def nodes(self, heavy: Bools) -> tuple[Ints, Ints]:
-        """The positions of pairs and their nodes, sorted. A pair with a `heavy` member is searched by itself.
+    def batches(self, heavy: Bools, expected: Floats) -> Iterator[tuple[Ints, Ints, Ints]]:
+        """Batches of pairs with about as many nodes as are `expected` of each pair: their positions, and those within the
+        batch and the nodes, sorted. A pair with a `heavy` member is searched by itself.
 
         Nodes are listed by parabolas and judged by sharper penalties. Of those within budget each pair loses the ones that are
-        proved to be negligible: together at most what was dropped before (with the transform and without it).
+        proved to be negligible: together at most what was dropped before (with the transform and without it). A pair whose
+        nodes cannot be listed is in no batch.
         """
         both, strengths = self._both, self._teeth.strengths
         alone = (both == self._none).any(axis=1) | heavy[both].any(axis=1)
-        singles = [(int(p), self._search(strengths[both[p]].sum(axis=0))) for p in np.flatnonzero(alone)]
-        light = [(int(m), self._search(2 * strengths[m])) for m in np.unique(both[~alone])]
-        union = distinct(np.concatenate([k for _, k in (*singles, *light)]))
+        light = self._searched(np.unique(both[~alone]), lambda m: self._search(2 * strengths[m]))
+        alone |= ~np.isin(both, list(light)).all(axis=1)
+        some = np.flatnonzero(alone)
+        some = some[np.argsort(expected[some], kind="stable")]
+        singles = self._searched(some, lambda p: self._search(strengths[both[p]].sum(axis=0)), give_up=True)
+        listed = ~alone
+        listed[list(singles)] = True
+        places = np.flatnonzero(listed)
+        if not len(places):
+            return
+        union = distinct(np.concatenate([*singles.values(), *light.values()]))
         if len(strengths) * len(union) > _LARGEST_TABLE:
             raise LatticeTooFineError(f"{len(union):,} nodes of {len(strengths):,} members are too many to be held")
-        rows = np.unique(both)
+        rows = np.unique(both[places])
         penalties = np.zeros((len(strengths), len(union)))
         penalties[rows] = self._teeth.sharp_penalties(rows, union)
+        number = (np.cumsum(expected[places]) / _AIMED_AT).astype(np.int64)
+        for batch in (places[number == i] for i in np.unique(number)):
+            own = {p: singles[p] for p in batch.tolist() if p in singles}
+            try:
+                yield batch, *self._nodes_of(batch, own, light, (union, penalties))
+            except LatticeTooFineError:
+                continue
+
+    @staticmethod
+    def _searched(numbers: Ints, search: Callable[[int], Ints], give_up: bool = False) -> dict[int, Ints]:
+        """The nodes of members or pairs by their numbers, as far as they can be listed; or up to the first of which they cannot,
+        since those after it are expected to have more."""
+        found = {}
+        for number in numbers.tolist():
+            try:
+                found[number] = search(number)
+            except LatticeTooFineError:
+                if give_up:
+                    break
+        return found
+
+    def _nodes_of(
+        self, batch: Ints, singles: dict[int, Ints], light: dict[int, Ints], table: tuple[Ints, Floats]
+    ) -> tuple[Ints, Ints]:
+        """The positions in a batch of pairs and their nodes, sorted, from the nodes of pairs by themselves and of members."""
+        (union, penalties), both = table, self._both
+        place = np.full(len(both), -1, dtype=np.int64)
+        place[batch] = np.arange(len(batch))
+        self._parts, self._found = [], 0
         budgets = self._bands.at(union)
         budgets[union == 0] = math.inf  # never dropped
-        for pair, k in singles:
+        for pair, k in singles.items():
             column = np.searchsorted(union, k)
             one, two = both[pair]
             together = penalties[one, column] + penalties[two, column]
-            self._add(np.full(len(k), pair), column, together, budgets[column])
-        number = np.full((len(strengths), len(strengths)), -1, dtype=np.int64)
-        number[both[~alone, 0], both[~alone, 1]] = number[both[~alone, 1], both[~alone, 0]] = np.flatnonzero(~alone)
-        for member, k in light:
-            self._test(number[member], np.searchsorted(union, k), (penalties, penalties[member]), budgets)
-        return self._without_negligible(union)
+            self._add(np.full(len(k), place[pair]), column, together, budgets[column])
+        shared = batch[~np.isin(batch, list(singles))]
+        number = np.full((len(penalties), len(penalties)), -1, dtype=np.int64)
+        number[both[shared, 0], both[shared, 1]] = number[both[shared, 1], both[shared, 0]] = place[shared]
+        for member in np.unique(both[shared]).tolist():
+            columns = np.searchsorted(union, light[member])
+            self._test(number[member], columns, (penalties, penalties[member]), budgets)
+        return self._without_negligible(union, len(batch))
 
     def _search(self, strengths: Floats) -> Ints:
         teeth, bands = self._teeth, self._bands
@@ -343,8 +389,10 @@ class _NodeSearch:
         size = max(1, _SQUARES // max(len(partners), 1))
         for start in range(0, len(columns), size):
             part = columns[start : start + size]
-            together = penalties[0][np.ix_(partners, part)] + penalties[1][part]
-            which, place = np.nonzero(together <= budgets[part])
+            others = penalties[0][np.ix_(partners, part)]
+            together = others + penalties[1][part]
+            smaller = penalties[1][part] <= others * (1 + _TIE)  # else the node is one of the partner's, too
+            which, place = np.nonzero((together <= budgets[part]) & smaller)
             column = part[place]
             self._add(numbers[partners[which]], column, together[which, place], budgets[column])
 
@@ -356,13 +404,13 @@ class _NodeSearch:
             raise LatticeTooFineError(f"more than {MOST_NODES:,} nodes of the Fourier sums of all pairs matter")
         self._parts.append((pair[within], column[within], together[within]))
 
-    def _without_negligible(self, union: Ints) -> tuple[Ints, Ints]:
+    def _without_negligible(self, union: Ints, pairs: int) -> tuple[Ints, Ints]:
         """All that was found, sorted by pair and node, each once, without the negligible ones."""
         pair, column, together = (np.concatenate(x) for x in zip(*self._parts, strict=True))
         _, first = np.unique(pair * len(union) + column, return_index=True)
         pair, column, together = pair[first], column[first], together[first]
         log_sizes = self._bands.slack - together
-        share = np.log(np.bincount(pair, minlength=len(self._both)))[pair]
+        share = np.log(np.bincount(pair, minlength=pairs))[pair]
         with_transform, plain = (weights[column] for weights in self._frame.log_weights(union))
         small = log_sizes + with_transform + share <= self._bands.log_dropped
         small &= log_sizes + plain + share <= self._frame.log_dropped_density
