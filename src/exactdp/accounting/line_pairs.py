@@ -15,7 +15,7 @@ from scipy.special import ndtri_exp
 
 from exactdp.accounting.batched_dual import betas_from_profiles
 from exactdp.accounting.directions import BothDirections
-from exactdp.accounting.planner import answers_for
+from exactdp.accounting.planner import quick_answers_for
 from exactdp.accounting.privacy_profile import point_of_values
 from exactdp.accounting.separate_pairs import HELD, Question
 from exactdp.accounting.shared_pairs import USELESS, SharedPairs
@@ -67,7 +67,7 @@ class LinePairs(SharedPairs):
 
     def answers(self, pair: int) -> BothDirections:
         """What answers for one pair alone; some are held."""
-        return self._held.get(pair, lambda: answers_for(self.mechanisms(pair), Effort()))
+        return self._held.get(pair, lambda: quick_answers_for(self.mechanisms(pair), Effort()))
 
     def shared_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
         """On the contours of the family."""

@@ -70,7 +70,7 @@ class LineFamily(LineMembers):
     _own_contours: Recent[tuple[_Place, int, Width], tuple[LineFamilyContour, ...]] = field(
         default_factory=lambda: Recent(_CONTOURS_HELD), init=False, repr=False, compare=False
     )
-    _skeletons: Recent[tuple[int, Payoff, int, int], tuple[LineSkeleton | None, Ints]] = field(
+    _skeletons: Recent[tuple[int, Payoff, int, int], tuple[tuple[LineSkeleton, ...], Ints]] = field(
         default_factory=lambda: Recent(_SKELETONS_HELD), init=False, repr=False, compare=False
     )
 
@@ -94,36 +94,35 @@ class LineFamily(LineMembers):
         def build() -> tuple[LineFamilyContour, ...]:
             where = self.ladders[place[0]].rung(*place[1:])
             try:
-                skeleton, _ = LineSkeleton.build(self, np.array([pair]), [where], *width)
+                skeletons, _ = LineSkeleton.build(self, np.array([pair]), [where], *width)
             except (LatticeTooFineError, AccuracyError):
                 return ()
-            return () if skeleton is None else (LineFamilyContour.plan(skeleton, where),)
+            return tuple(LineFamilyContour.plan(skeleton, where) for skeleton in skeletons)
 
         return self._own_contours.get((place, pair, width), build) if place[2] <= _HIGHEST_RUNG else ()
 
     def _skeletons_of(self, place: _Place) -> tuple[LineSkeleton, ...]:
-        """The skeletons of a rung: one for most pairs, which neighbouring rungs share by threes (the lowest has a long period of
-        its own); for pairs of very many nodes one of this rung alone, with more smoothing."""
+        """The skeletons of a rung: those of most pairs, which neighbouring rungs share by twos (the lowest has a long period of
+        its own); for pairs of very many nodes some of this rung alone, with more smoothing."""
         kind, payoff, index = place
         share = payoff is not Payoff.COMPLEMENT and index > 0
         first, count = (index - (index - 1) % _TOGETHER, _TOGETHER) if share else (index, 1)
         found, left = self._skeleton((kind, payoff, first, count), self.classes[kind], self.widths[0])
-        rest = self._skeleton((kind, payoff, index, 0), left, self.widths[1])[0] if len(left) else None
-        return tuple(skeleton for skeleton in (found, rest) if skeleton is not None)
+        return found + (self._skeleton((kind, payoff, index, 0), left, self.widths[1])[0] if len(left) else ())
 
     def _skeleton(
         self, rungs: tuple[int, Payoff, int, int], pairs: Ints, width: tuple[float, float]
-    ) -> tuple[LineSkeleton | None, Ints]:
-        """The skeleton of some rungs (class, payoff, first, how many) for some pairs, and those that were left out."""
+    ) -> tuple[tuple[LineSkeleton, ...], Ints]:
+        """The skeletons of some rungs (class, payoff, first, how many) for some pairs, and those that were left out."""
         kind, payoff, first, count = rungs
 
-        def build() -> tuple[LineSkeleton | None, Ints]:
+        def build() -> tuple[tuple[LineSkeleton, ...], Ints]:
             ladder = self.ladders[kind]
             try:
                 some = [ladder.rung(payoff, i) for i in range(first, first + max(count, 1))]
                 return LineSkeleton.build(self, pairs, some, *width)
             except (LatticeTooFineError, AccuracyError):  # the pairs are then asked one by one
-                return None, pairs
+                return (), pairs
 
         return self._skeletons.get(rungs, build)
 
