@@ -87,7 +87,10 @@ def _safe_side(name: str) -> str | None:
 
 def _columns(name: str, values: Sequence[object]) -> list[tuple[object, list[object]]]:
     """The cells of a column under its name, and those of exact texts beside them if a fraction there is no short decimal."""
-    side, distinct = _safe_side(name), {id(value): value for value in values}  # pairs are asked the same, so these are few
+    side, distinct = (
+        _safe_side(name),
+        {id(value): value for value in values},
+    )  # pairs are asked the same, so these are few
     split = any(isinstance(value, Fraction) and "/" in whole_text(value) for value in distinct.values())
     known = {key: _cell(value) for key, value in distinct.items() if side is None or not isinstance(value, float)}
     cells = [known[id(x)] if id(x) in known else for_file(x, side) for x in values]

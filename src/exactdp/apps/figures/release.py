@@ -337,7 +337,10 @@ def _panels(count: int) -> tuple[Figure, list[Axes]]:
     if small:  # room for its labels, beside the panels to its left
         box = large.get_position()
         large.set_position((box.x0 + gap[0] / width / 2, box.y0, box.width - gap[0] / width / 2, box.height))
-    for axes in (*panels, large):  # labels that are not there need no place; to look for one takes a third of the drawing
+    for axes in (
+        *panels,
+        large,
+    ):  # labels that are not there need no place; to look for one takes a third of the drawing
         axes.xaxis.set_label_coords(0.5, 0.0)
         axes.yaxis.set_label_coords(0.0, 0.5)
     return figure, [*panels, large]
