@@ -43,4 +43,16 @@ MUTANTS = [
         "for k in rows.starts]",
         "for k in (s + 1 for s in rows.starts)]",
     ),
+    (
+        "Poisson's series cut too early",
+        "engine/lattice/ball.py",
+        "* count > 1 - self._log_negligible:",
+        "* count > 1 - 0.5 * self._log_negligible:",
+    ),
+    (
+        "later terms of Poisson's series left out",
+        "engine/lattice/ball.py",
+        "later = 2 * arb.pi() * height, arb(0, self._negligible)",
+        "later = 2 * arb.pi() * height, arb(0)",
+    ),
 ]

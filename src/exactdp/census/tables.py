@@ -92,8 +92,13 @@ def _columns(name: str, values: Sequence[object]) -> list[tuple[object, list[obj
         {id(value): value for value in values},
     )  # pairs are asked the same, so these are few
     split = any(isinstance(value, Fraction) and "/" in whole_text(value) for value in distinct.values())
+    cells: list[object] = []
     known = {key: _cell(value) for key, value in distinct.items() if side is None or not isinstance(value, float)}
-    cells = [known[id(x)] if id(x) in known else for_file(x, side) for x in values]
+    for value in values:
+        if side is not None and isinstance(value, float):
+            cells.append(for_file(value, side))
+        else:
+            cells.append(known[id(value)])
     if not split:
         return [(as_cell(name), cells)]
     exact = {key: exact_text(value) for key, value in distinct.items() if isinstance(value, Fraction)}
