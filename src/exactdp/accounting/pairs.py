@@ -71,7 +71,8 @@ class Pairs(SharedPairs):
         which = family.step_of[1][pairs]
         combined, inverse = np.unique(which * len(epsilons) + index, return_inverse=True)
         kinds, thresholds = [], []
-        for step, e in ((family.typical[i // len(epsilons)], abs(epsilons[i % len(epsilons)])) for i in combined):
+        sizes = [e if e.numerator >= 0 else -e for e in epsilons]
+        for step, e in ((family.typical[i // len(sizes)], sizes[i % len(sizes)]) for i in combined.tolist()):
             kinds.append(delta_payoff(step, e))
             thresholds.append(delta_threshold(step, e))
         rows = np.empty((7, len(pairs)))
@@ -80,7 +81,7 @@ class Pairs(SharedPairs):
             values = family.evaluate_distinct(kind, pairs[mine], thresholds, inverse[mine])
             rows[:, mine] = point_of_values(kind, values).rows()
         point = Point.of_rows(rows)
-        if all(e >= 0 for e in epsilons):
+        if all(e.numerator >= 0 for e in epsilons):
             return point
         return mirrored_brackets(point, [epsilons[i] for i in index])
 

@@ -91,7 +91,7 @@ def stated_side(release: Release, epsilon: Fraction, delta: Fraction) -> int:
 
     Contours that take little time and leave bounds about 1e-6 wide decide nearly always, else the engine of the release.
     """
-    if len(release.pairs) > _FEW and (line := replace(_line_family(release), widths=ROUGH)).can_share:
+    if len(release.pairs) > _FEW and (line := replace(_line_family(release), widths=ROUGH, together=1)).can_share:
         everyone = np.arange(len(release.pairs))
         point = LinePairs(line).shared_at(everyone, [epsilon], np.zeros_like(everyone))
         found = int(sides(point, delta).max())

@@ -42,13 +42,15 @@ WIDTHS = ((5e-12, 30_000.0), (2e-11, 400_000.0))
 ROUGH = ((1e-6, 3_000.0), (1e-5, 30_000.0))
 """The same where bounds about 1e-6 wide will do, in a fraction of the time."""
 
+TOGETHER = 3
+"""Rungs that share a skeleton; 1 is quicker where there is one question only."""
+
 DROPPED = 3
 """Nodes are dropped by their bands, by sharper penalties and by their actual sizes: each time at most as much."""
 
 _CONTOURS_HELD = 16
 _HIGHEST_RUNG = 20  # 80 deviations; what is beyond is left to the pairs' own contours
 _SKELETONS_HELD = 12
-_TOGETHER = 3  # rungs that share a skeleton
 _HEAVY = 4096  # nodes of a pair from which it is evaluated by itself
 _TABLE = 1 << 22  # doubles held at once
 _NODES_AT_ONCE = 1 << 13
@@ -62,6 +64,7 @@ class LineFamily(LineMembers):
     """The members with the contours of all their pairs, built when first needed."""
 
     widths: tuple[tuple[float, float], tuple[float, float]] = WIDTHS
+    together: int = TOGETHER
     _contours: Recent[_Place, tuple[LineFamilyContour, ...]] = field(
         default_factory=lambda: Recent(_CONTOURS_HELD), init=False, repr=False, compare=False
     )
@@ -84,11 +87,11 @@ class LineFamily(LineMembers):
         return self._contours.get(place, lambda: tuple(plan(skeleton, where) for skeleton in self._skeletons_of(place)))
 
     def _skeletons_of(self, place: _Place) -> tuple[LineSkeleton, ...]:
-        """The skeletons of a rung: one for most pairs, which neighbouring rungs share by threes (the lowest has a long period of
+        """The skeletons of a rung: one for most pairs, which neighbouring rungs share (the lowest has a long period of
         its own); for pairs of very many nodes one of this rung alone, with more smoothing."""
         kind, payoff, index = place
         share = payoff is not Payoff.COMPLEMENT and index > 0
-        first, count = (index - (index - 1) % _TOGETHER, _TOGETHER) if share else (index, 1)
+        first, count = (index - (index - 1) % self.together, self.together) if share else (index, 1)
         found, left = self._skeleton((kind, payoff, first, count), self.classes[kind], self.widths[0])
         rest = self._skeleton((kind, payoff, index, 0), left, self.widths[1])[0] if len(left) else None
         return tuple(skeleton for skeleton in (found, rest) if skeleton is not None)
