@@ -39,8 +39,8 @@ SPACING = 4.0
 WIDTHS = ((5e-12, 30_000.0), (2e-11, 400_000.0))
 """What smoothing may cost, relative to delta, and the number of nodes of a pair beyond which the next, wider one is taken."""
 
-ROUGH = ((1e-6, 3_000.0), (1e-5, 30_000.0))
-"""The same where bounds about 1e-6 wide will do, in a fraction of the time."""
+ROUGH = (((1e-4, 3_000.0), (1e-3, 30_000.0)), ((1e-6, 3_000.0), (1e-5, 30_000.0)))
+"""The same where bounds about 1e-4 or 1e-6 wide will do, in a fraction of the time."""
 
 TOGETHER = 3
 """Rungs that share a skeleton; 1 is quicker where there is one question only."""
