@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TESTS = {
     "engine/lattice/graded.py": ["tests/engine/test_graded.py"],
+    "engine/lattice/float64.py": ["tests/engine/test_graded.py", "tests/engine/test_bounds.py"],
     "engine/lattice/ball.py": ["tests/engine/test_graded.py", "tests/engine/test_bounds.py"],
 }
 
@@ -42,5 +43,17 @@ MUTANTS = [
         "engine/lattice/ball.py",
         "for k in rows.starts]",
         "for k in (s + 1 for s in rows.starts)]",
+    ),
+    (
+        "Poisson's series cut too early",
+        "engine/lattice/ball.py",
+        "* count > 1 - self._log_negligible:",
+        "* count > 1 - 0.5 * self._log_negligible:",
+    ),
+    (
+        "neighbouring thresholds one step off",
+        "engine/lattice/float64.py",
+        "starts = tuple(range(first - self._whole_shift, ",
+        "starts = tuple(range(first - self._whole_shift + 1, ",
     ),
 ]

@@ -291,14 +291,20 @@ MUTANTS = [
     (
         "an upper end of epsilon that is a little too small",
         "accounting/shared_pairs.py",
-        "<= (target - error)[:, None]",
-        "<= (target + 1e-3)[:, None]",
+        "<= target - error",
+        "<= target + 1e-3",
     ),
     (
         "a lower end of epsilon that is a little too large",
         "accounting/shared_pairs.py",
-        ">= (target + error)[:, None]",
-        ">= (target - 1e-3)[:, None]",
+        ">= target + error",
+        ">= target - 1e-3",
+    ),
+    (
+        "epsilon proved where its ends are, not where their decimals are",
+        "accounting/shared_pairs.py",
+        "within = np.nextafter(ends, ends[:, ::-1])",
+        "within = np.nextafter(ends, [-np.inf, np.inf])",
     ),
     (
         "epsilon proved at one end only",

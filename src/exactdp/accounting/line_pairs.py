@@ -40,6 +40,9 @@ class LinePairs(SharedPairs):
     resort_width: ClassVar[float] = _RESORT_WIDTH
     resort_width_beta: ClassVar[float] = _RESORT_WIDTH_BETA
     _held: Recent[int, BothDirections] = field(default_factory=lambda: Recent(HELD), repr=False, compare=False)
+    _roughly: Recent[tuple[Width, Width], LinePairs] = field(
+        default_factory=lambda: Recent(len(ROUGH)), repr=False, compare=False
+    )
 
     @property
     def count(self) -> int:
@@ -77,15 +80,14 @@ class LinePairs(SharedPairs):
         """On contours with less smoothing for each pair by itself."""
         return self._at(pairs, epsilons, index, FINE)
 
-    def screen(self, epsilons: Sequence[Fraction]) -> Iterator[Point]:
+    def screen(self, epsilons: Sequence[Fraction], widths: tuple[Width, Width] = ROUGH[-1]) -> Iterator[Point]:
         """On rough contours, in a fraction of the time."""
-        everyone, rough = np.arange(self.count), self._rough
+        everyone, rough = np.arange(self.count), self._rough(widths)
         for epsilon in epsilons:
             yield rough.shared_at(everyone, [epsilon], np.zeros_like(everyone))
 
-    @cached_property
-    def _rough(self) -> LinePairs:
-        return LinePairs(replace(self.family, widths=ROUGH))
+    def _rough(self, widths: tuple[Width, Width]) -> LinePairs:
+        return self._roughly.get(widths, lambda: LinePairs(replace(self.family, widths=widths, together=1)))
 
     def epsilons_of_few(self, questions: list[Question]) -> tuple[Floats, Floats]:
         """On contours of each pair by itself: for a few pairs these take less time than those that all share."""
