@@ -4,7 +4,6 @@ from __future__ import annotations
 
 TESTS = {
     "engine/lattice/graded.py": ["tests/engine/test_graded.py"],
-    "engine/lattice/float64.py": ["tests/engine/test_graded.py", "tests/engine/test_bounds.py"],
     "engine/lattice/ball.py": ["tests/engine/test_graded.py", "tests/engine/test_bounds.py"],
 }
 
@@ -49,11 +48,5 @@ MUTANTS = [
         "engine/lattice/ball.py",
         "* count > 1 - self._log_negligible:",
         "* count > 1 - 0.5 * self._log_negligible:",
-    ),
-    (
-        "neighbouring thresholds one step off",
-        "engine/lattice/float64.py",
-        "starts = tuple(range(first - self._whole_shift, ",
-        "starts = tuple(range(first - self._whole_shift + 1, ",
     ),
 ]

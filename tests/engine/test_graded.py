@@ -14,9 +14,8 @@ import exactdp
 from exactdp.accounting.certificates.routes import EngineRoute
 from exactdp.balls import ball, precision
 from exactdp.doubles import UNIT
-from exactdp.engine.lattice import float64, graded
+from exactdp.engine.lattice import graded
 from exactdp.engine.lattice.ball import BallContour
-from exactdp.engine.lattice.float64 import Contour
 from exactdp.engine.lattice.graded import GradedContour
 from exactdp.engine.lattice.lattice import Group, Lattice
 from exactdp.engine.lattice.plan import Plan, log_expected, make_plan
@@ -192,22 +191,3 @@ def test_theta_by_its_series_is_jacobis_function(bits: int) -> None:
                 assert found.contains(exact), (group, r)
                 radius = found.real.rad() + found.imag.rad()
                 assert radius <= 1e5 * (arb(2) ** -bits) * (1 + abs(exact)), (group, r)
-
-
-@pytest.mark.parametrize(("payoff", "index"), CASES)
-def test_neighbouring_thresholds_by_products_of_phases(
-    payoff: Payoff, index: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In a row, in any order, some left out: within the bound on what float64 does, and that is little more than one by one."""
-    plan, middle = _plan(payoff, index, 9), _threshold(payoff, index)
-    asked = [replace(middle, steps=middle.steps + i) for i in (4, 0, 7, 2, 1, 5, 6)]
-    alone = Contour(plan).totals(asked)
-    monkeypatch.setattr(float64, "_MANY", 0)
-    found = Contour(plan).totals(asked)
-    for i, threshold in enumerate(asked):
-        for exact, total, radius in zip(
-            _exact_sums(plan, threshold), (found.sum_a, found.sum_b), (found.radius_a, found.radius_b), strict=True
-        ):
-            assert abs(float(arb(float(total[i])) - exact)) <= float(radius)
-    assert float(found.radius_a) <= 1.7 * float(alone.radius_a)
-    assert np.any(found.sum_a != alone.sum_a)

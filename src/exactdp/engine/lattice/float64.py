@@ -6,13 +6,12 @@ sin, cos, sinh of the C library and of NumPy within 4 units in the last place.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from exactdp.doubles import ACCOUNT_SLACK, SUM_SLACK, UNIT, Complexes, Floats, Ints, product
+from exactdp.doubles import ACCOUNT_SLACK, SUM_SLACK, UNIT, Complexes, Floats, Ints
 from exactdp.engine.lattice.lattice import Lattice
 from exactdp.engine.lattice.moments import log_moments, whole_centres
 from exactdp.engine.lattice.plan import Plan
@@ -30,7 +29,6 @@ VALUE_UNITS = 48
 
 BLOCK = 512  # nodes summed in one go; blocks are then added, so the error grows with n / BLOCK + BLOCK
 _MATRIX = 1 << 19  # angles held in memory at once
-_MANY = 1 << 20  # phases from which on those of neighbouring thresholds are products
 
 
 @dataclass(frozen=True)
@@ -187,16 +185,7 @@ class Contour:
 
     def totals(self, thresholds: list[Threshold]) -> Totals:
         """The sums over the kept nodes at each threshold, with bounds on their errors."""
-        size_a, size_b, error_a, error_b = self._terms.totals
-        nodes, steps = len(self.plan.kept), [t.steps for t in thresholds]
-        first, count = min(steps), max(steps) - min(steps) + 1
-        if count > 2 * len(steps) or nodes * count < _MANY:
-            return Totals(*self._sums(thresholds), size_a, size_b, error_a, error_b, nodes)
-        more = PHASE_UNITS * UNIT  # for the second phase that each product has
-        errors = error_a + more * size_a, error_b + more * size_b
-        places = [step - first for step in steps]
-        sum_a, sum_b = (part[places] for part in self._sums_in_a_row(first, count))
-        return Totals(sum_a, sum_b, size_a, size_b, *errors, nodes)
+        return Totals(*self._sums(thresholds), *self._terms.totals, nodes=len(self.plan.kept))
 
     def sizes_and_errors(self) -> tuple[Floats, Floats]:
         """By node the size of what A multiplies, and a bound on what float64 does to it until it is part of a sum."""
@@ -219,20 +208,3 @@ class Contour:
                     products = cosine * terms.real[block] + sine * terms.imag[block]
                     total[first : first + rows] += products.sum(axis=1)
         return totals[0], totals[1]
-
-    def _sums_in_a_row(self, first: int, count: int) -> tuple[Floats, Floats]:
-        """The same at neighbouring lattice points, each phase a product of two: matrices of a few dozen rows do for all."""
-        plan = self.plan
-        across = math.isqrt(count - 1) + 1
-        starts = tuple(range(first - self._whole_shift, first - self._whole_shift + count, across))
-        totals = [np.zeros((len(starts), across)), np.zeros((len(starts), across))]
-        for start in range(0, len(plan.kept), BLOCK):
-            block = slice(start, start + BLOCK)
-            outer, inner = (phases(plan.kept[block], steps, plan.nodes) for steps in (starts, tuple(range(across))))
-            cosine, sine = np.cos(outer), np.sin(outer)
-            columns = np.cos(inner).T, np.sin(inner).T
-            for total, terms in zip(totals, (self._terms.for_a, self._terms.for_b), strict=True):
-                real, imag = terms.real[block], terms.imag[block]
-                total += product(cosine * real + sine * imag, columns[0])
-                total += product(cosine * imag - sine * real, columns[1])
-        return totals[0].ravel()[:count], totals[1].ravel()[:count]
