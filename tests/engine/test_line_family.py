@@ -17,6 +17,7 @@ from exactdp import DiscreteGaussian, DiscreteLaplace, Gaussian
 from exactdp.balls import BITS, ball, precision
 from exactdp.engine.family.line_contours import LineFamily, LineFamilyContour
 from exactdp.engine.family.line_nodes import LineSkeleton, _Frame, _NodeSearch, _Teeth, _weakest
+from exactdp.engine.lattice import tilts
 from exactdp.engine.line.float64 import LineSums
 from exactdp.engine.line.tilts import Ladder, LineRung
 from exactdp.engine.payoff import Payoff
@@ -49,7 +50,7 @@ def truth_of(pair: int) -> Listed:
 
 def rungs_at(y: float, count: int = 1) -> list[LineRung]:
     """The rung of the widest pair that serves y, and those after it."""
-    ladder = Ladder(FAMILY.total(WIDEST), 4.0)
+    ladder = Ladder(FAMILY.total(WIDEST), tilts.FAMILY)
     payoff, index = ladder.place_of(y)
     return [ladder.rung(payoff, index + i) for i in range(count)]
 
@@ -227,9 +228,10 @@ def replace_peak(tilted: object, **changes: object) -> object:
 
 def test_pairs_of_many_nodes_have_a_contour_of_their_own() -> None:
     """Each pair is on one contour or, where it would need too many nodes, on none: then nothing is said of it."""
-    rung = rungs_at(3.0)[0]
+    e = Fraction(8)
+    rung = rungs_at(float(e))[0]
     family = replace(FAMILY, widths=((1e-5, 30.0), (1e-3, math.inf)))
-    place = family.class_of[WIDEST], *family.ladders[family.class_of[WIDEST]].place_of(3.0)
+    place = family.class_of[WIDEST], *family.ladders[family.class_of[WIDEST]].place_of(float(e))
     mine = family.classes[place[0]]
     _, heavy = LineSkeleton.build(family, mine, [rung], 1e-5, 30.0)
     contours = family.contours(place)
@@ -237,13 +239,13 @@ def test_pairs_of_many_nodes_have_a_contour_of_their_own() -> None:
     assert len(heavy) > 0
     assert contours[-1].skeleton.pairs.tolist() == heavy.tolist()
     index = np.zeros(len(mine), dtype=np.int64)
-    found = family.evaluate(place, mine, [EPSILON], index).bracket
+    found = family.evaluate(place, mine, [e], index).bracket
     for i, p in enumerate(mine.tolist()):
-        exact = truth_of(p).delta(EPSILON)
+        exact = truth_of(p).delta(e)
         assert found.lower_floats()[i] <= exact <= found.upper_floats()[i] <= 1.1 * exact
     nothing = replace(FAMILY, widths=((1e-5, 0.0), (1e-3, 0.0)))
     assert nothing.contours(place) == ()  # what another width has found is not held for this one
-    none = nothing.evaluate(place, mine, [EPSILON], index).bracket
+    none = nothing.evaluate(place, mine, [e], index).bracket
     assert np.all(none.lower_floats() == 0)
     assert np.all(none.upper_floats() >= 1)
 
@@ -343,7 +345,7 @@ def test_what_is_trimmed_is_charged_once_more() -> None:
         trimmed = LineFamilyContour.plan(loose, where)
         sums = trimmed.sums(ALL, [EPSILON], AT_ONE)
         assert trimmed.count.sum() < full.count.sum()
-        at_tilt = 1 / float(where.tilt * (1 + where.tilt))
+        at_tilt = 1 / abs(float(where.tilt * (1 + where.tilt)))
         for p in range(len(PAIRS)):
             all_sizes, kept = sizes_of(full, p), sizes_of(trimmed, p)
             assert kept.keys() <= all_sizes.keys()

@@ -120,7 +120,10 @@ def _epsilon_near(
 def _newton_step(
     contours: Contours, delta: Fraction, epsilon: Fraction, digits: int, node_limit: int
 ) -> Fraction | None:
-    """One step of Newton's method on delta(epsilon) = delta, None where delta is too flat for it. Heuristic: ends are proved afterwards."""
+    """One step of Newton's method on delta(epsilon) = delta; None where delta is too flat for it.
+
+    Heuristic: the ends are proved afterwards.
+    """
     size = abs(epsilon)
     payoff = delta_payoff(contours.lattice, size)
     found = contours.enclose(payoff, delta_threshold(contours.lattice, size), digits, node_limit)

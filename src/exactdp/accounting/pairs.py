@@ -31,7 +31,7 @@ from exactdp.engine.effort import Effort
 from exactdp.engine.family.contours import Family
 from exactdp.engine.lattice.accuracy import RESORT_WIDTH, RESORT_WIDTH_BETA
 from exactdp.engine.lattice.contours import Values
-from exactdp.engine.lattice.tilts import delta_payoff
+from exactdp.engine.lattice.tilts import FAMILY, delta_payoff
 from exactdp.engine.payoff import Payoff, delta_threshold, tail_threshold
 from exactdp.errors import LatticeTooFineError
 from exactdp.numbers import log_rational
@@ -76,7 +76,7 @@ class Pairs(SharedPairs):
         combined, inverse = np.unique(which * len(epsilons) + index, return_inverse=True)
         kinds, thresholds = [], []
         for step, e in ((family.typical[i // len(epsilons)], abs(epsilons[i % len(epsilons)])) for i in combined):
-            kinds.append(delta_payoff(step, e))
+            kinds.append(delta_payoff(step, e, FAMILY))
             thresholds.append(delta_threshold(step, e))
         rows = np.empty((7, len(pairs)))
         for kind in dict.fromkeys(kinds):

@@ -44,8 +44,8 @@ from exactdp.census.overall import sides
 from exactdp.census.pair_results import overall_of
 from exactdp.census.releases import Release
 from exactdp.elementwise import DIGITS as BALL_DIGITS
-from exactdp.engine.family.contours import SPACING, Family
-from exactdp.engine.lattice.tilts import delta_payoff, rung_index
+from exactdp.engine.family.contours import Family
+from exactdp.engine.lattice.tilts import FAMILY, delta_payoff, rung_index
 from exactdp.engine.payoff import delta_threshold
 from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -292,7 +292,7 @@ def _shared_contours(family: Family, epsilon: Fraction) -> list[DesignContour]:
     """The contours on which a family answers at one epsilon."""
     found = []
     for lattice in family.typical:
-        payoff, at = delta_payoff(lattice, abs(epsilon)), delta_threshold(lattice, abs(epsilon))
-        contour = family.contour(payoff, rung_index(lattice, payoff, float(at.steps * lattice.step), SPACING))
+        payoff, at = delta_payoff(lattice, abs(epsilon), FAMILY), delta_threshold(lattice, abs(epsilon))
+        contour = family.contour(payoff, rung_index(lattice, payoff, float(at.steps * lattice.step), FAMILY))
         found += [DesignContour(plan.tilt, plan.nodes) for plan in (contour.plans if contour is not None else ())]
     return found

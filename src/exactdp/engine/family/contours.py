@@ -16,28 +16,25 @@ import numpy as np
 
 from exactdp.brackets import Bracket
 from exactdp.cache import Recent
-from exactdp.doubles import SUM_SLACK, UNIT, Bools, Complexes, Floats, Ints
+from exactdp.doubles import SUM_SLACK, UNIT, Bools, Floats, Ints
 from exactdp.engine.family.members import Members
 from exactdp.engine.family.nodes import Skeleton
 from exactdp.engine.lattice.contours import Values
 from exactdp.engine.lattice.float64 import BLOCK, Sums, Totals, mirror_weights, summands, whole_shift
 from exactdp.engine.lattice.moments import log_moments
 from exactdp.engine.lattice.plan import Plan, log_aliasing, log_term_size
-from exactdp.engine.lattice.tilts import Rung, last_complement_rung, rung
+from exactdp.engine.lattice.tilts import FAMILY, Rung, last_complement_rung, rung
 from exactdp.engine.payoff import Payoff, Threshold
 from exactdp.engine.sieve.phases import angles, centred_angles
-from exactdp.engine.sieve.windows import distinct, ranges
+from exactdp.engine.sieve.windows import ranges
 from exactdp.errors import LatticeTooFineError
-
-SPACING = 4.0
-"""Between rungs, in standard deviations. Wider than for one composition: planning a rung costs more than a digit is worth."""
 
 _FARTHEST = 60.0  # standard deviations; the values there, exp(-1800), are left to the pairs' own contours
 _NO_RUNG = -1
 _CONTOURS_HELD = 8
 _SKELETONS_HELD = 3
 _TOGETHER = 3  # rungs that share a skeleton
-_MATRIX = 1 << 19
+_MATRIX = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ class Family(Members):
         return self._contours.get((payoff, index), build)
 
     def _rung(self, payoff: Payoff, index: int) -> Rung:
-        return rung(self.typical[0], payoff, index, SPACING)
+        return rung(self.typical[0], payoff, index, FAMILY)
 
     def _skeleton(self, payoff: Payoff, index: int) -> Skeleton | None:
         """The skeleton of a rung. The lowest rung has a long period of its own, the others go together by threes."""
@@ -118,9 +115,9 @@ class Family(Members):
             edges: list[float] = []
             edge = 0.0
             while edge < _FARTHEST * math.sqrt(lattice.r):
-                edge = rung(lattice, Payoff.TAIL, len(edges), SPACING).x_high
+                edge = rung(lattice, Payoff.TAIL, len(edges), FAMILY).x_high
                 edges.append(edge)
-            last = last_complement_rung(lattice, SPACING)
+            last = last_complement_rung(lattice, FAMILY)
             found[False, step], found[True, step] = (np.array(edges), len(edges)), (np.array(edges), last)
         return found
 
@@ -133,8 +130,8 @@ class _PairTerms:
     """Where each pair's nodes begin."""
     count: Ints
     node: Ints
-    for_a: Complexes
-    for_b: Complexes
+    parts: Floats
+    """Real parts for a and for b, imaginary parts for a and for b."""
     totals: Floats
     """For each pair: sum of |for_a|, of |for_b|, of the error of for_a and of for_b."""
 
@@ -173,8 +170,7 @@ class FamilyContour:
     @cached_property
     def _terms(self) -> _PairTerms:
         real, imag, error = self.logs
-        for_a, for_b = np.empty(len(self.kept), np.complex128), np.empty(len(self.kept), np.complex128)
-        rows = np.empty((4, len(self.kept)))
+        parts, rows = np.empty((4, len(self.kept))), np.empty((4, len(self.kept)))
         for plan, mine in _by_step(self.family, self.plans, self.pair_of):
             node = self.kept[mine]
             turns = angles(node, plan.nodes)
@@ -182,11 +178,11 @@ class FamilyContour:
             found = summands(
                 plan.payoff, plan.lam, plan.lattice.h, turns, weights, (real[mine], imag[mine], error[mine])
             )
-            for_a[mine], for_b[mine] = found.for_a, found.for_b
+            parts[:, mine] = found.for_a.real, found.for_b.real, found.for_a.imag, found.for_b.imag
             rows[:, mine] = np.abs(found.for_a), np.abs(found.for_b), found.error_a, found.error_b
         count = np.bincount(self.pair_of, minlength=len(self.family.pairs))
         first = np.concatenate(([0], np.cumsum(count)[:-1]))
-        return _PairTerms(first, count, self.kept, for_a, for_b, segment_sums(rows, count))
+        return _PairTerms(first, count, self.kept, parts, segment_sums(rows, count))
 
     @cached_property
     def _shifts(self) -> Ints:
@@ -197,10 +193,10 @@ class FamilyContour:
     @cached_property
     def _thetas(self) -> tuple[Floats, Floats]:
         """For each pair Theta(tilt) and a bound on its error, the rounding of its sum with other doubles included."""
-        own = [lattice.log_theta(self.plans[0].tilt) for lattice in self.family.lattices]
-        values = np.array([float(own[i][0] + own[j][0]) for i, j in self.family.pairs])
-        errors = np.array([own[i][1] + own[j][1] for i, j in self.family.pairs])
-        return values, (errors + 4 * UNIT * np.abs(values)) * (1 + SUM_SLACK)
+        own = np.array([lattice.log_theta(self.plans[0].tilt) for lattice in self.family.lattices], dtype=np.float64)
+        first, second = own[np.array(self.family.pairs)].transpose(1, 2, 0)
+        sizes = np.abs(first[0]) + np.abs(second[0])
+        return first[0] + second[0], (first[1] + second[1] + 4 * UNIT * sizes) * (1 + SUM_SLACK)
 
     def evaluate(self, pairs: Ints, thresholds: list[Threshold], index: Ints) -> Iterator[tuple[Ints, Sums]]:
         """The places of the questions on each distinct step, and the certified sums there."""
@@ -245,7 +241,8 @@ class FamilyContour:
             place = ranges(terms.first[chosen], terms.first[chosen] + count - 1)
             turn = centred_angles(terms.node[place] * np.repeat(shifts[mine], count) % self.nodes, self.nodes)
             cosine, sine = np.cos(turn), np.sin(turn)
-            products = np.stack([cosine * t.real[place] + sine * t.imag[place] for t in (terms.for_a, terms.for_b)])
+            real_a, real_b, imag_a, imag_b = (part[place] for part in terms.parts)
+            products = np.stack([cosine * real_a + sine * imag_a, cosine * real_b + sine * imag_b])
             sum_a[mine], sum_b[mine] = segment_sums(products, count)
             start = stop
         return sum_a, sum_b
@@ -254,14 +251,9 @@ class FamilyContour:
 def _log_moments_of_pairs(family: Family, lam: float, skeleton: Skeleton) -> tuple[Floats, Floats, Floats]:
     """log(M(tilt + i omega) / M(tilt)) of each pair at each of its nodes, from its members': real part, imaginary part, error."""
     total = np.zeros((3, len(skeleton.kept)))
-    first, second = np.array(family.pairs, dtype=np.int64)[skeleton.pair_of].T
-    for member, lattice in enumerate(family.lattices):
-        places = np.flatnonzero((first == member) | (second == member))
-        times = np.where(first[places] == second[places], 2.0, 1.0)  # a member with itself counts twice
-        nodes = distinct(skeleton.kept[places])
-        where = np.searchsorted(nodes, skeleton.kept[places])
-        for row, part in zip(total, log_moments(lattice, lam, nodes, skeleton.nodes), strict=True):
-            row[places] += times * part[where]
+    for lattice, of_member in zip(family.lattices, skeleton.of_members, strict=True):
+        found = np.array(log_moments(lattice, lam, of_member.nodes, skeleton.nodes))[:, of_member.column]
+        total[:, of_member.places] += of_member.times * found
     real, imag, error = total
     return real, imag, error + 2 * UNIT * (np.abs(real) + np.abs(imag))  # the sum of the two is rounded too
 

@@ -25,6 +25,7 @@ from exactdp.engine.family.line_members import LineMembers, TiltedMembers
 from exactdp.engine.family.line_nodes import LineSkeleton, class_aliasing
 from exactdp.engine.lattice.contours import Values
 from exactdp.engine.lattice.float64 import BLOCK, PHASE_UNITS, TERM_UNITS, VALUE_UNITS
+from exactdp.engine.lattice.tilts import FAMILY
 from exactdp.engine.line.float64 import LineSums
 from exactdp.engine.line.plan import Aliasing
 from exactdp.engine.line.tilts import Ladder, LineRung
@@ -32,9 +33,6 @@ from exactdp.engine.payoff import Payoff
 from exactdp.engine.sieve.fixed_point import Turn, phases_of_bits, turn_bits
 from exactdp.engine.sieve.windows import distinct, ranges
 from exactdp.errors import AccuracyError, LatticeTooFineError
-
-SPACING = 4.0
-"""Between rungs, in deviations. Wider than for one composition: planning a rung costs more than a digit is worth."""
 
 WIDTHS = ((5e-12, 30_000.0), (2e-11, 400_000.0))
 """What smoothing may cost, relative to delta, and the number of nodes of a pair beyond which the next, wider one is taken."""
@@ -73,7 +71,7 @@ class LineFamily(LineMembers):
     def ladders(self) -> tuple[Ladder, ...]:
         """The tilts of each class: those of its widest pair."""
         typical = (pairs[int(np.argmax(self.widest[pairs]))] for pairs in self.classes)
-        return tuple(Ladder(self.total(int(p)), SPACING) for p in typical)
+        return tuple(Ladder(self.total(int(p)), FAMILY) for p in typical)
 
     def contours(self, place: _Place) -> tuple[LineFamilyContour, ...]:
         """The contours of one rung of a class, each for some of its pairs; none for pairs that cannot share."""

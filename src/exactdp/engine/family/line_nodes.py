@@ -33,6 +33,7 @@ MOST_NODES = 4_000_000
 
 _LOOKS = 3_000_000  # of the search for one member's nodes
 _MOST_OF_MEMBER = 30_000.0  # expected nodes of a member with itself over which its pairs are searched one by one
+_CLOSER = 32  # times as many samples for what is doubtful
 _STAGES = (2, 6, 20)  # mechanisms after which nodes over budget are left
 _EXPLICIT = 256  # nodes that are tested in one go
 _SQUARES = 1 << 20  # doubles held at once
@@ -95,12 +96,11 @@ class LineSkeleton:
         """
         frame = _Frame(members, pairs, rungs, width)
         teeth = _Teeth(members, frame.tilted, frame.peaks, frame.period)
-        expected = _Expected(teeth, frame.bands)
-        left = expected.of_pairs(pairs) > most
+        left, heavy = _too_many(teeth, frame.bands, pairs, most)
         chosen = pairs[~left]
         if not len(chosen):
             return None, pairs
-        found = _NodeSearch(frame, teeth, chosen).nodes(expected.of_members() > _MOST_OF_MEMBER)
+        found = _NodeSearch(frame, teeth, chosen).nodes(heavy)
         what = frame.smoothing, frame.period, frame.last, frame.bands, frame.log_dropped_density
         return cls(members, chosen, *what, *found), pairs[left]
 
@@ -259,23 +259,41 @@ class _Teeth:
         return k
 
 
-class _Expected:
-    """How many nodes are within budget, from samples. Heuristic: affects speed and accuracy only."""
+def _too_many(teeth: _Teeth, bands: Bands, pairs: Ints, most: float) -> tuple[Bools, Bools]:
+    """Which pairs have more than about `most` nodes, and which members too many with themselves to be searched for all partners.
 
-    def __init__(self, teeth: _Teeth, bands: Bands) -> None:
-        self._teeth = teeth
+    Where a few samples say so, many look again: one of a few stands for a hundred thousand nodes in the longest bands.
+    """
+    everyone = np.arange(len(teeth.strengths))
+    first = _Expected(teeth, bands, everyone, SAMPLES)
+    left, heavy = first.of_pairs(pairs) > most, first.of_members() > _MOST_OF_MEMBER
+    doubtful = distinct(np.concatenate([teeth.members.both[pairs[left]].ravel(), everyone[heavy]]))
+    if len(doubtful):
+        second = _Expected(teeth, bands, doubtful, _CLOSER * SAMPLES)
+        left[left] = second.of_pairs(pairs[left]) > most
+        heavy[doubtful] &= second.of_members() > _MOST_OF_MEMBER
+    return left, heavy
+
+
+class _Expected:
+    """How many nodes are within budget for some members, from samples. Heuristic: affects speed and accuracy only."""
+
+    def __init__(self, teeth: _Teeth, bands: Bands, rows: Ints, samples: int) -> None:
+        self._both = teeth.members.both
+        self._row = np.zeros(len(teeth.strengths), dtype=np.int64)
+        self._row[rows] = np.arange(len(rows))
         nodes, weights = [], []
         for low, high in zip(bands.edges[:-1], bands.edges[1:], strict=True):
             first, count = math.floor(max(low, 0.0)) + 1, math.floor(high) - math.floor(max(low, 0.0))
-            if count <= SAMPLES:
+            if count <= samples:
                 nodes.append(np.arange(first, first + count))
             else:
-                offsets = np.floor((np.arange(SAMPLES) * GOLDEN % 1.0) * count).astype(np.int64)
+                offsets = np.floor((np.arange(samples) * GOLDEN % 1.0) * count).astype(np.int64)
                 nodes.append(first + offsets)
             weights.append(np.full(len(nodes[-1]), count / max(len(nodes[-1]), 1)))
         self._weights, k = np.concatenate(weights), np.concatenate(nodes)
         self._budgets = bands.at(k)
-        self._penalties = teeth.penalties(teeth.strengths, k)
+        self._penalties = teeth.penalties(teeth.strengths[rows], k)
 
     def of_members(self) -> Floats:
         """The nodes of each member with itself."""
@@ -284,7 +302,7 @@ class _Expected:
 
     def of_pairs(self, pairs: Ints) -> Floats:
         """The nodes of each pair."""
-        both = self._teeth.members.both[pairs]
+        both = self._row[self._both[pairs]]
         result = np.empty(len(pairs))
         for start in range(0, len(pairs), _PAIRS_AT_ONCE):
             part = slice(start, start + _PAIRS_AT_ONCE)

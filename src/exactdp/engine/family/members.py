@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -49,7 +49,9 @@ class Members:
     @cached_property
     def steps(self) -> tuple[Fraction, ...]:
         """The step of each pair."""
-        return tuple(common_step((self.own[i].step, self.own[j].step)) for i, j in self.pairs)
+        own = [lattice.step for lattice in self.own]
+        both = cache(lambda one, two: common_step((one, two)))  # members have few different steps
+        return tuple(both(own[i], own[j]) for i, j in self.pairs)
 
     @cached_property
     def step_of(self) -> tuple[tuple[Fraction, ...], Ints]:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
-from exactdp.doubles import SUM_SLACK, Floats, Ints
+from exactdp.doubles import SUM_SLACK, Floats, Ints, product
 from exactdp.engine.family.members import Members
 from exactdp.engine.lattice.peaks import PeakBounds, peak_bounds
 from exactdp.engine.lattice.plan import TOLERANCE, Plan, choose_nodes, log_expected, typical_transform
@@ -31,6 +33,20 @@ _HEAVY = 60_000  # nodes of a member over which its pairs are sieved one by one
 
 
 @dataclass(frozen=True)
+class MemberNodes:
+    """The nodes at which one member is needed for some pair, and where."""
+
+    places: Ints
+    """Of its pairs' nodes in the skeleton."""
+    times: Floats
+    """How often the pair has the member: with itself twice."""
+    nodes: Ints
+    """The different nodes among them."""
+    column: Ints
+    """For each place which of them."""
+
+
+@dataclass(frozen=True)
 class Skeleton:
     """Nodes for all pairs and for several tilts of one payoff."""
 
@@ -42,6 +58,23 @@ class Skeleton:
     pair_of: Ints
     kept: Ints
     """Node kept[i] belongs to pair pair_of[i]; sorted by pair, then by node."""
+
+    @cached_property
+    def of_members(self) -> tuple[MemberNodes, ...]:
+        """Where each member is needed."""
+        first, second = np.array(self.members.pairs, dtype=np.int64)[self.pair_of].T
+        place = np.arange(len(self.kept))
+        both = np.concatenate([first, second[second != first]])
+        order = np.argsort(both, kind="stable")
+        places = np.concatenate([place, place[second != first]])[order]
+        ends = np.searchsorted(both[order], np.arange(len(self.members.members) + 1))
+        found = []
+        for low, high in pairwise(ends.tolist()):
+            own = places[low:high]
+            nodes = distinct(self.kept[own])
+            times = np.where(first[own] == second[own], 2.0, 1.0)
+            found.append(MemberNodes(own, times, nodes, np.searchsorted(nodes, self.kept[own])))
+        return tuple(found)
 
     @classmethod
     def build(cls, members: Members, rungs: list[Rung]) -> Skeleton:
@@ -123,7 +156,7 @@ def nodes_of_pairs(
             for end in np.unique(ends).tolist():  # partners on coarse lattices need few nodes
                 here = slice(first, first := int(np.searchsorted(k, end, side="right")))
                 partners = others[ends >= end]
-                penalty = np.einsum("ps,sk->pk", strengths[partners], squares[:, here])
+                penalty = product(strengths[partners], squares[:, here])
                 partner, place = np.nonzero(penalty * (1 - SUM_SLACK) <= room[here])
                 found.add(numbers[member, partners[partner]], k[here][place])
     return found.sorted()

@@ -24,6 +24,29 @@ _BITS = 24  # tilts are dyadic with this many bits, so that sensitivity * tilt i
 
 
 @dataclass(frozen=True, slots=True)
+class Positions:
+    """Where the rungs of a ladder stand, in standard deviations of S. Heuristic: affects speed and accuracy only."""
+
+    spacing: float = SPACING
+    first: float = FIRST
+    """The lowest rung, but for 1 - delta."""
+    complement_from: float = FIRST
+    """From here on, below the mean, 1 - delta is summed instead of delta."""
+
+    def at(self, payoff: Payoff, index: float) -> float:
+        """The position of rung `index`; half-way between two rungs is the boundary between what they serve."""
+        return (FIRST if payoff is Payoff.COMPLEMENT else self.first) + self.spacing * index
+
+
+ALONE = Positions()
+"""The ladder of one composition on a lattice."""
+
+FAMILY = Positions(4.2, 2.7, 0.3)
+"""The ladder of a family, on a lattice or on the line: wide apart, because planning a rung costs more than a digit is worth,
+and the lowest far enough from the pole at 0 for a period not much longer than the next ones'."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rung:
     """One tilt and the interval of thresholds x that it is meant for."""
 
@@ -49,34 +72,32 @@ def _deviation(lattice: Lattice) -> float:
     return math.sqrt(lattice.widest)
 
 
-def _position(lattice: Lattice, index: float, spacing: float) -> float:
-    return (FIRST + spacing * index) / _deviation(lattice)
-
-
-def delta_payoff(lattice: Lattice, epsilon: Fraction) -> Payoff:
-    """Whether delta or 1 - delta is summed at epsilon >= 0: the latter well below R/2, where delta is near 1.
+def delta_payoff(lattice: Lattice, epsilon: Fraction, positions: Positions = ALONE) -> Payoff:
+    """Whether delta or 1 - delta is summed at epsilon >= 0: the latter below R/2, where delta is nearer to 1.
 
     Heuristic: affects accuracy only.
     """
-    below = epsilon.numerator / epsilon.denominator - lattice.r / 2 < -_complement_from(lattice)
+    below = epsilon.numerator / epsilon.denominator - lattice.r / 2 < -_complement_from(lattice, positions)
     return Payoff.COMPLEMENT if below else Payoff.DELTA
 
 
-def _complement_from(lattice: Lattice) -> float:
-    return FIRST * math.sqrt(lattice.r)
+def _complement_from(lattice: Lattice, positions: Positions) -> float:
+    return positions.complement_from * math.sqrt(lattice.r)
 
 
-def rung(lattice: Lattice, payoff: Payoff, index: int, spacing: float = SPACING) -> Rung:
+def rung(lattice: Lattice, payoff: Payoff, index: int, positions: Positions = ALONE) -> Rung:
     """Rung `index` (from 0) of the payoff's ladder."""
-    low = lattice.mean_variance(_position(lattice, index - 0.5, spacing))[0] if index > 0 else -math.inf
-    high = lattice.mean_variance(_position(lattice, index + 0.5, spacing))[0]
-    tilt = short(_position(lattice, index, spacing))
+    deviation = _deviation(lattice)
+    before, own, after = (positions.at(payoff, index + i) / deviation for i in (-0.5, 0, 0.5))
+    low = lattice.mean_variance(before)[0] if index > 0 else -math.inf
+    high = lattice.mean_variance(after)[0]
+    tilt = short(own)
     if payoff is not Payoff.COMPLEMENT:
-        floor = 0.0 if payoff is Payoff.TAIL else -_complement_from(lattice)
+        floor = 0.0 if payoff is Payoff.TAIL else -_complement_from(lattice, positions)
         return Rung(payoff, index, tilt, max(low, floor), high)
     if tilt > Fraction(1, 2):
         return Rung(payoff, index, Fraction(-1, 2), -lattice.r / 2, min(-low, 0.0))
-    return Rung(payoff, index, -tilt, max(-high, -lattice.r / 2), min(-low, -_complement_from(lattice)))
+    return Rung(payoff, index, -tilt, max(-high, -lattice.r / 2), min(-low, -_complement_from(lattice, positions)))
 
 
 def shared_rung(index: int) -> int:
@@ -94,14 +115,14 @@ def wide_rung(lattice: Lattice, payoff: Payoff, index: int) -> Rung:
     return replace(own, x_low=min(r.x_low for r in served), x_high=max(r.x_high for r in served))
 
 
-def rung_index(lattice: Lattice, payoff: Payoff, x: float, spacing: float = SPACING) -> int:
+def rung_index(lattice: Lattice, payoff: Payoff, x: float, positions: Positions = ALONE) -> int:
     """The rung that serves threshold x."""
-    target = -x if payoff is Payoff.COMPLEMENT else x
+    target, deviation = -x if payoff is Payoff.COMPLEMENT else x, _deviation(lattice)
 
     def above(index: int) -> bool:  # does the boundary over this rung lie above the target?
-        return lattice.mean_variance(_position(lattice, index + 0.5, spacing))[0] > target
+        return lattice.mean_variance(positions.at(payoff, index + 0.5) / deviation)[0] > target
 
-    guess = max(0, round((target / lattice.r * _deviation(lattice) - FIRST) / spacing))
+    guess = max(0, round((target / lattice.r * deviation - positions.at(payoff, 0)) / positions.spacing))
     reach = 1
     while not above(guess + reach):
         reach *= 2
@@ -114,10 +135,10 @@ def rung_index(lattice: Lattice, payoff: Payoff, x: float, spacing: float = SPAC
         middle = (low + high) // 2
         low, high = (low, middle) if above(middle) else (middle, high)
     if payoff is Payoff.COMPLEMENT:  # every rung past tilt 1/2 is the same contour: keep the first of them
-        high = min(high, last_complement_rung(lattice, spacing))
+        high = min(high, last_complement_rung(lattice, positions))
     return high
 
 
-def last_complement_rung(lattice: Lattice, spacing: float = SPACING) -> int:
+def last_complement_rung(lattice: Lattice, positions: Positions = ALONE) -> int:
     """The first rung past tilt 1/2 for 1 - delta, which serves all the rest."""
-    return max(0, math.ceil((0.5 * _deviation(lattice) - FIRST) / spacing))
+    return max(0, math.ceil((0.5 * _deviation(lattice) - FIRST) / positions.spacing))

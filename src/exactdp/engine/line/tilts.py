@@ -10,12 +10,12 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from exactdp.engine.lattice.tilts import FIRST, short
+from exactdp.engine.lattice.tilts import Positions, short
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.engine.payoff import Payoff
 
-SPACING = 1.5
-"""Between rungs, in deviations."""
+ALONE = Positions(spacing=1.5)
+"""The ladder of one composition on the line."""
 
 _HIGHEST = 1 << 20  # the last rung: above it the greatest loss is next
 
@@ -32,19 +32,19 @@ class LineRung:
 
 
 class Ladder:
-    """Tilts for a total loss: (FIRST + SPACING j) / deviation, each for the thresholds nearest to its mean. They depend on the
+    """Tilts for a total loss: positions / deviation, each for the thresholds nearest to its mean. They depend on the
     composition alone, so an answer does not depend on what else is asked. Heuristic: affects accuracy only."""
 
-    def __init__(self, total: TotalLoss, spacing: float = SPACING) -> None:
-        self._total, self._spacing = total, spacing
+    def __init__(self, total: TotalLoss, positions: Positions = ALONE) -> None:
+        self._total, self._positions = total, positions
         self._deviation = math.sqrt(total.widest)
         self._mean, variance = total.mean_variance(0.0)
-        self._start = self._mean - FIRST * math.sqrt(variance)
+        self._start = self._mean - positions.complement_from * math.sqrt(variance)
 
     def _edge(self, payoff: Payoff, index: int) -> float:
         """The mean loss half-way between rung `index` and the next."""
         sign = -1 if payoff is Payoff.COMPLEMENT else 1
-        return self._total.mean_variance(sign * (FIRST + self._spacing * (index + 0.5)) / self._deviation)[0]
+        return self._total.mean_variance(sign * self._positions.at(payoff, index + 0.5) / self._deviation)[0]
 
     def rung_of(self, y: float) -> LineRung:
         """The rung that serves the threshold y >= 0."""
@@ -65,7 +65,7 @@ class Ladder:
     def rung(self, payoff: Payoff, index: int) -> LineRung:
         """One rung."""
         sign, last = self._sign_and_last(payoff)
-        lam = (FIRST + self._spacing * index) / self._deviation
+        lam = self._positions.at(payoff, index) / self._deviation
         tilt = short(lam) if sign > 0 else -min(short(lam), Fraction(1, 2))
         near = self._edge(payoff, index - 1) if index else self._start
         far = 0.0 if sign < 0 and index == last else self._edge(payoff, index)  # the last rung serves all the rest
@@ -75,4 +75,4 @@ class Ladder:
     def _sign_and_last(self, payoff: Payoff) -> tuple[int, int]:
         if payoff is not Payoff.COMPLEMENT:
             return 1, _HIGHEST
-        return -1, max(0, math.ceil((0.5 * self._deviation - FIRST) / self._spacing))
+        return -1, max(0, math.ceil((0.5 * self._deviation - self._positions.at(payoff, 0)) / self._positions.spacing))
