@@ -178,8 +178,8 @@ MUTANTS = [
     (
         "pairs that may be the worst left out",
         "census/overall.py",
-        "np.flatnonzero(found >= 0)",
-        "np.flatnonzero(found > 0)",
+        "self.points(at)), delta) >= 0)",
+        "self.points(at)), delta) > 0)",
     ),
     ("a suspect left out", "census/overall.py", "if bounds[p] > limit}", "if bounds[p] > limit + 1e-3}"),
     (
@@ -203,8 +203,8 @@ MUTANTS = [
     (
         "a stated guarantee that one pair satisfies",
         "census/pair_results.py",
-        "found = int(sides(point, delta).max())",
-        "found = int(sides(point, delta).min())",
+        "screen([epsilon])), delta).max())",
+        "screen([epsilon])), delta).min())",
     ),
     (
         "slices of a grid in another order",

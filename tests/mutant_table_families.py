@@ -18,6 +18,7 @@ TESTS = {
             "engine/family/line_members.py",
             "engine/family/line_nodes.py",
             "engine/family/line_contours.py",
+            "engine/family/line_terms.py",
         )
     },
     "accounting/batched_dual.py": ["tests/accounting/test_batched_dual.py"],
@@ -46,9 +47,9 @@ MUTANTS = [
     ("dropped nodes of pairs weakened", "engine/family/nodes.py", "corners) + math.log(2)", "corners) - 12"),
     (
         "a member with itself counted once",
-        "engine/family/contours.py",
-        "second[places], 2.0, 1.0)",
-        "second[places], 1.0, 1.0)",
+        "engine/family/nodes.py",
+        "second[own], 2.0, 1.0)",
+        "second[own], 1.0, 1.0)",
     ),
     (
         "Theta of another pair",
@@ -179,8 +180,10 @@ MUTANTS = [
     (
         "contours of other widths",
         "engine/family/line_contours.py",
-        "Recent(_CONTOURS_HELD), init=False,",
-        "Recent(_CONTOURS_HELD),",
+        "    _contours: Recent[_Place, tuple[LineFamilyContour, ...]] = field(\n"
+        "        default_factory=lambda: Recent(_CONTOURS_HELD), init=False,",
+        "    _contours: Recent[_Place, tuple[LineFamilyContour, ...]] = field(\n"
+        "        default_factory=lambda: Recent(_CONTOURS_HELD),",
     ),
     (
         "aliasing relative to the wrong moment",
@@ -202,7 +205,7 @@ MUTANTS = [
     ),
     (
         "nodes of a pair trimmed as if each were the only one",
-        "engine/family/line_contours.py",
+        "engine/family/line_terms.py",
         "share = np.log(skeleton.counts[pair])",
         "share = 0 * np.log(skeleton.counts[pair])",
     ),
@@ -267,10 +270,16 @@ MUTANTS = [
         "return point",
     ),
     (
+        "the error of one member's Theta for a pair's",
+        "engine/family/contours.py",
+        "(first[1] + second[1] + 4 * UNIT * sizes)",
+        "(first[1] + 0 * UNIT * sizes)",
+    ),
+    (
         "the epsilons of other questions",
         "accounting/line_pairs.py",
-        "pairs[members], sizes, index[members])",
-        "pairs[members], sizes, index[: len(members)])",
+        "pairs[members], sizes, index[members], alone)",
+        "pairs[members], sizes, index[: len(members)], alone)",
     ),
     (
         "an upper end of epsilon that is a little too small",

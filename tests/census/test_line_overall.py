@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from flint import arb
 
+import exactdp.census.overall
 from exactdp import Composition, DiscreteGaussian
 from exactdp.accounting.line_pairs import LinePairs
 from exactdp.balls import ball, precision
@@ -72,6 +73,32 @@ def test_only_pairs_that_may_be_the_worst_are_narrowed(monkeypatch: pytest.Monke
         all_narrow = pairs.table(range(pairs.count), [epsilon]).delta
         assert low == all_narrow.lower_floats().max()
         assert high == all_narrow.upper_floats().max()
+
+
+@pytest.mark.parametrize("few", [0, 1, 6])
+def test_overall_epsilon_is_the_same_however_many_pairs_are_suspected(
+    few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quick look leaves a few pairs, which are asked by themselves, or many, which share contours."""
+    f = family("same", 3)
+    at = [Fraction("0.3"), Fraction("1e-10")]
+    expected = Overall(LinePairs(f)).epsilons(at)
+    monkeypatch.setattr(exactdp.census.overall, "_FEW_SUSPECTS", few)
+    for (low, high), (least, most) in zip(Overall(LinePairs(f)).epsilons(at), expected, strict=True):
+        assert max(low, least) <= min(high, most)
+        assert high - low < 1e-11 * (1 + abs(high))
+
+
+def test_a_quick_look_at_all_pairs_holds_every_one_and_is_not_useless() -> None:
+    f = family("different", 3)
+    pairs = LinePairs(f)
+    for epsilon, point in zip([Fraction(1), Fraction(6)], pairs.screen([Fraction(1), Fraction(6)]), strict=True):
+        for composition, low, high in zip(
+            compositions(f), point.delta.lower_floats(), point.delta.upper_floats(), strict=True
+        ):
+            exact = composition.delta_bounds(epsilon)
+            assert low <= exact.upper
+            assert exact.lower <= high <= low * 1.001
 
 
 @pytest.mark.parametrize("log_wanted", [-741, -760])

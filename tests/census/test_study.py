@@ -215,6 +215,7 @@ def test_the_worst_pair(release: census.Release) -> None:
 def test_overall_suspects_are_all_but_those_that_are_not_the_worst(release: census.Release, delta: str) -> None:
     exact = [release.pair(*pair).epsilon_bounds(delta) for pair in release.pairs]
     left = overall_of(release).suspects(Fraction(delta))
+    assert all(max(low, exact[i].lower) <= min(high, exact[i].upper) for i, (low, high) in left.items())
     assert max(exact[i].upper for i in left) == max(bounds.upper for bounds in exact)
     others = [bounds for i, bounds in enumerate(exact) if i not in left]
     assert all(bounds.lower < max(other.upper for other in exact) for bounds in others)

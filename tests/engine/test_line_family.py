@@ -250,6 +250,24 @@ def test_pairs_of_many_nodes_have_a_contour_of_their_own() -> None:
     assert np.all(none.upper_floats() >= 1)
 
 
+@pytest.mark.parametrize("e", [Fraction(1), Fraction(8)])
+def test_contours_of_one_pair_hold_the_truth_and_leave_other_pairs_out(e: Fraction) -> None:
+    place = FAMILY.class_of[WIDEST], *FAMILY.ladders[FAMILY.class_of[WIDEST]].place_of(float(e))
+    index = np.zeros(1, dtype=np.int64)
+    widths = []
+    for width in ((1e-4, math.inf), (1e-6, math.inf)):
+        for p in FAMILY.classes[place[0]].tolist():
+            found = FAMILY.evaluate(place, np.array([p]), [e], index, width).bracket
+            delta = truth_of(p).delta(e)
+            exact = 1 - delta if place[1] is Payoff.COMPLEMENT else delta
+            assert found.lower_floats()[0] <= exact <= found.upper_floats()[0]
+            assert [c.skeleton.pairs.tolist() for c in FAMILY.own_contours(place, p, width)] == [[p]]
+            widths.append(float((found.upper_floats()[0] - found.lower_floats()[0]) / exact))
+    half = len(widths) // 2
+    assert max(widths[half:]) < min(0.01, max(widths[:half]))  # the finer ones are narrower
+    assert FAMILY.own_contours(place, WIDEST, (1e-6, 0.0)) == ()
+
+
 # --- the error account ------------------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactdp.accounting.budget_cost import BudgetChange, BudgetCosts, budget_change, costs_of, more_rho
 from exactdp.accounting.cross_check import CrossCheck
 from exactdp.accounting.directions import BothDirections
 from exactdp.accounting.enclosures import beta_decimals, delta_decimals, epsilon_decimals
@@ -47,7 +46,8 @@ from exactdp.numbers import (
 )
 from exactdp.widths import checked, log_widths, relative_widths, warn_if_wide
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what few ask for is loaded when it is asked for
+    from exactdp.accounting.budget_cost import BudgetChange, BudgetCosts
     from exactdp.guarantees.comparison import Comparison
     from exactdp.guarantees.risk import Risk
 
@@ -277,6 +277,8 @@ class Composition:
         A derivative is one of infinitely small steps, and ripples where the loss has atoms. With `blur` the loss is blurred by a
         normal one of this standard deviation (one more Gaussian mechanism), which averages over atoms as a longer step does.
         """
+        from exactdp.accounting.budget_cost import costs_of
+
         if blur is None:
             return costs_of(self._counts, self._answers, delta, epsilon)
         more = Gaussian(1 / positive(blur, "blur") ** 2)
@@ -286,6 +288,8 @@ class Composition:
         self, mechanism: Mechanism, rho: Number, *, delta: Number | None = None, epsilon: Number | None = None
     ) -> BudgetChange:
         """Certified: what changes if one copy of a mechanism gets so much more rho (less, if negative), its noise the less."""
+        from exactdp.accounting.budget_cost import budget_change
+
         return budget_change(self, self.with_rho(mechanism, rho), delta=delta, epsilon=epsilon)
 
     def with_rho(self, mechanism: Mechanism, rho: Number) -> Composition:
@@ -294,6 +298,8 @@ class Composition:
         >>> (3 * DiscreteGaussian(2)).with_rho(DiscreteGaussian(2), "1/4")
         Composition(1 x DiscreteGaussian(1) + 2 x DiscreteGaussian(2))
         """
+        from exactdp.accounting.budget_cost import more_rho
+
         counts = Counter(self._counts)
         if _mechanism(mechanism) not in counts:
             raise InvalidInputError(f"The mechanism must be one of the composition's. Found {shown(mechanism)}.")

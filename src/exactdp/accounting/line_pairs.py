@@ -4,8 +4,8 @@ are wide."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
@@ -24,7 +24,7 @@ from exactdp.brackets import Point, both, mirrored_brackets
 from exactdp.cache import Recent
 from exactdp.doubles import Floats, Ints
 from exactdp.engine.effort import Effort
-from exactdp.engine.family.line_contours import LineFamily
+from exactdp.engine.family.line_contours import ALONE, FINE, ROUGH, LineFamily, Width
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import log_rational
 
@@ -71,10 +71,35 @@ class LinePairs(SharedPairs):
 
     def shared_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
         """On the contours of the family."""
+        return self._at(pairs, epsilons, index, None)
+
+    def finer_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
+        """On contours with less smoothing for each pair by itself."""
+        return self._at(pairs, epsilons, index, FINE)
+
+    def screen(self, epsilons: Sequence[Fraction]) -> Iterator[Point]:
+        """On rough contours, in a fraction of the time."""
+        everyone, rough = np.arange(self.count), self._rough
+        for epsilon in epsilons:
+            yield rough.shared_at(everyone, [epsilon], np.zeros_like(everyone))
+
+    @cached_property
+    def _rough(self) -> LinePairs:
+        return LinePairs(replace(self.family, widths=ROUGH))
+
+    def epsilons_of_few(self, questions: list[Question]) -> tuple[Floats, Floats]:
+        """On contours of each pair by itself: for a few pairs these take less time than those that all share."""
+        return self._alone.epsilons(questions)
+
+    @cached_property
+    def _alone(self) -> _PairsAlone:
+        return _PairsAlone(self.family, self._held)
+
+    def _at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints, alone: Width | None) -> Point:
         sizes = [abs(e) for e in epsilons]
         rows = np.empty((7, len(pairs)))
         for place, members in self.family.places(pairs, sizes, index):
-            values = self.family.evaluate(place, pairs[members], sizes, index[members])
+            values = self.family.evaluate(place, pairs[members], sizes, index[members], alone)
             rows[:, members] = point_of_values(place[1], values).rows()
         point = Point.of_rows(rows)
         if all(e >= 0 for e in epsilons):
@@ -109,3 +134,11 @@ class LinePairs(SharedPairs):
         if point_at([Fraction(abs(start))]).is_wide(USELESS)[0]:
             return 0.0, 1.0
         return beta_from_profile(point_at, alpha, start, math.sqrt(spread), enough=self.resort_width_beta)
+
+
+class _PairsAlone(LinePairs):
+    """The same pairs, each on contours of its own."""
+
+    def shared_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
+        """On contours of each pair by itself."""
+        return self._at(pairs, epsilons, index, ALONE)

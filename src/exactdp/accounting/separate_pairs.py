@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -74,6 +74,14 @@ class PairAnswers(ABC):
     def epsilons(self, questions: list[Question]) -> tuple[Floats, Floats]:
         """Certified bounds of epsilon at each question's delta, 0 < delta < 1."""
         return _ends([self.answers(q.pair).epsilon_bracket(q.at) for q in questions])
+
+    def screen(self, epsilons: Sequence[Fraction]) -> Iterator[Point] | None:
+        """Certified delta and 1 - delta of every pair, one epsilon after the other, wider than `table` but quicker, if any."""
+        return None
+
+    def epsilons_of_few(self, questions: list[Question]) -> tuple[Floats, Floats]:
+        """`epsilons` of a few pairs."""
+        return self.epsilons(questions)
 
     def betas(self, questions: list[Question]) -> tuple[Floats, Floats]:
         """Certified bounds of beta at each question's alpha, 0 < alpha < 1."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from exactdp.accounting.epsilon_search import both_readings, gaussian_start, newton_step
 from exactdp.accounting.separate_pairs import PairAnswers, Question
-from exactdp.brackets import Bracket, Point
+from exactdp.brackets import Bracket, Point, overwrite
 from exactdp.doubles import EXP_SLACK, Bools, Floats, Ints
 from exactdp.numbers import log_rational
 
@@ -40,6 +40,10 @@ class SharedPairs(PairAnswers):
     def shared_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
         """Certified delta and 1 - delta of pairs, each at the epsilon of its index, as narrow as shared contours make them."""
 
+    def finer_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point | None:
+        """The same by a finer method than sharing that is quicker than the pairs' own ones, if there is such a one."""
+        return None
+
     def shared(self, questions: list[Question]) -> Point:
         """The same at each question's epsilon."""
         return self.shared_at(*arrays_of(questions))
@@ -67,12 +71,17 @@ class SharedPairs(PairAnswers):
         index: Ints,
         matters: Callable[[Point], Bools] = lambda point: np.ones(len(point.log_density), dtype=bool),
     ) -> Point:
-        """On shared contours, and where these are too wide, and that matters, on those of the pair itself."""
+        """On shared contours, where these are too wide, and that matters, on finer ones, and where these are on those of the pair
+        itself."""
         point = self.shared_at(pairs, epsilons, index)
-        wide = point.is_wide(self.resort_width)
-        if wide.any():
-            places = np.flatnonzero(wide & matters(point)).tolist()
-            self.one_by_one(point, {i: Question(int(pairs[i]), epsilons[index[i]]) for i in places}, places)
+        is_wide = point.is_wide(self.resort_width)
+        wide = np.flatnonzero(is_wide & matters(point)) if is_wide.any() else np.empty(0, dtype=np.int64)
+        if len(wide) and (finer := self.finer_at(pairs[wide], epsilons, index[wide])) is not None:
+            narrow = ~finer.is_wide(self.resort_width)
+            overwrite(point, wide[narrow].tolist(), Point.of_rows(np.array(finer.rows())[:, narrow]))
+            wide = wide[~narrow]
+        questions = {i: Question(int(pairs[i]), epsilons[index[i]]) for i in wide.tolist()}
+        self.one_by_one(point, questions, questions)
         return point
 
     def epsilons(self, questions: list[Question]) -> tuple[Floats, Floats]:

@@ -10,7 +10,7 @@ every slope gives a proven lower bound, and every chord between two vertices a p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
@@ -26,17 +26,18 @@ from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.accounting.tradeoff_dual import beta_from_profile, curve_from_profile, estimated_top, evenly
 from exactdp.brackets import Point, PointAt, both, mirrored_point
 from exactdp.census.envelope import Extremes, envelope_bounds
-from exactdp.doubles import CHAIN_SLACK, EXP_SLACK, Ints
+from exactdp.doubles import CHAIN_SLACK, EXP_SLACK, Floats, Ints
 from exactdp.errors import LatticeTooFineError
 from exactdp.numbers import log_rational
 from exactdp.widths import REMEDY
 
 _EXTREMES_HELD = 4096  # a dozen numbers each
-_FEW, _PLACES = (
-    16,
-    25,
-)  # pairs that are all likely; slopes at which the likely ones of more are found, which curves ask as well
+_FEW = 16  # pairs that are all likely
+_PLACES = 25  # slopes at which the likely ones of more are found, which curves ask as well
+_FEW_SUSPECTS = 6  # pairs that are asked one by one
 _QUESTIONS = 1 << 16  # that are asked of the pairs at once
+
+_AskEpsilons = Callable[[list[Question]], tuple[Floats, Floats]]
 
 
 def sides(point: Point, delta: Fraction) -> Ints:
@@ -137,28 +138,39 @@ class Overall:
         searches = [_Suspects(delta, gaussian_start(self.pairs.spread, delta), self.pairs.count) for delta in deltas]
         going = searches
         while going:
-            looked = self.points([min(both_readings(search.at)) for search in going])  # delta is largest there
-            asked = [
-                (search, Question(p, search.delta))
-                for search, point in zip(going, looked, strict=True)
-                for p in search.suspected(point)
-            ]
-            lows, highs = self.pairs.epsilons([question for _, question in asked])
-            for (search, question), low, high in zip(asked, lows.tolist(), highs.tolist(), strict=True):
-                search.learn(question.pair, low, high)
+            for ask, asked in self._suspects(going):
+                lows, highs = ask([Question(pair, search.delta) for search, pair in asked])
+                for (search, pair), low, high in zip(asked, lows.tolist(), highs.tolist(), strict=True):
+                    search.learn(pair, low, high)
             going = [search for search in going if search.left]
         return [(search.lower, search.upper) for search in searches]
+
+    def _suspects(self, going: list[_Suspects]) -> list[tuple[_AskEpsilons, list[tuple[_Suspects, int]]]]:
+        """The pairs to be asked for each search, and how: a few by themselves where a quick look at all of them tells."""
+        at = [min(both_readings(search.at)) for search in going]  # delta is largest there
+        screened = self.pairs.screen(at)
+        few, many = [], going
+        if screened is not None:
+            looked = [(search, search.suspected(point)) for search, point in zip(going, screened, strict=True)]
+            few = [(search, pair) for search, pairs in looked if len(pairs) <= _FEW_SUSPECTS for pair in pairs]
+            many = [search for search, pairs in looked if len(pairs) > _FEW_SUSPECTS]
+        points = self.points([e for e, search in zip(at, going, strict=True) if search in many])
+        rest = [(search, pair) for search, p in zip(many, points, strict=True) for pair in search.suspected(p)]
+        return [(self.pairs.epsilons_of_few, few), (self.pairs.epsilons, rest)]
 
     def epsilon(self, delta: Fraction) -> tuple[float, float]:
         """Bounds of the largest epsilon(delta), 0 < delta < 1."""
         return self.epsilons([delta])[0]
 
-    def suspects(self, delta: Fraction) -> list[int]:
-        """The pairs that may have the largest epsilon(delta), 0 < delta < 1: all but those whose delta is proved to be smaller
-        where the largest epsilon is known to be no smaller."""
+    def suspects(self, delta: Fraction) -> dict[int, tuple[float, float]]:
+        """The pairs that may have the largest epsilon(delta), 0 < delta < 1, with bounds of theirs: all but those whose delta is
+        proved to be smaller where the largest epsilon is known to be no smaller."""
         lower, _ = self.epsilon(delta)
-        found = sides(next(self.points([min(both_readings(lower))])), delta)
-        return [int(pair) for pair in np.flatnonzero(found >= 0)]
+        at = [min(both_readings(lower))]
+        left = np.flatnonzero(sides(next(self.pairs.screen(at) or self.points(at)), delta) >= 0).tolist()
+        ask = self.pairs.epsilons_of_few if len(left) <= _FEW_SUSPECTS else self.pairs.epsilons
+        lows, highs = ask([Question(pair, delta) for pair in left])
+        return dict(zip(left, zip(lows.tolist(), highs.tolist(), strict=True), strict=True))
 
     def betas(self, alphas: Sequence[Fraction]) -> list[tuple[float, float]]:
         """Bounds of the lower convex envelope of all trade-off curves at each alpha, 0 < alpha < 1."""
@@ -176,8 +188,8 @@ class Overall:
         return [self._beta_on_shared(alpha) for alpha in alphas]
 
     def _beta_on_shared(self, alpha: Fraction) -> tuple[float, float]:
-        """On shared contours, which next to an atom are wide and mostly good enough all the same, then on the pairs' own; where to
-        look a few likely pairs say, unless that leads astray."""
+        """On shared contours, which next to an atom are wide and mostly good enough all the same, then on the pairs' own; a few
+        likely pairs say where to look, unless that leads astray."""
         assert isinstance(self.pairs, SharedPairs)
         start, found = self._start(alpha), (0.0, 1.0)
         attempts: list[tuple[PointAt, float | None]] = [(self.worst, None)]
@@ -241,7 +253,7 @@ class Overall:
         return curve_from_profile(self.worst, self._reach, num, remedy=remedy)
 
 
-@dataclass
+@dataclass(eq=False)
 class _Suspects:
     """The search for the largest epsilon at one delta: what is known of it, and the pairs that may have a larger one."""
 

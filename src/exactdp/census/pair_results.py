@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -26,7 +26,7 @@ from exactdp.census.releases import Release
 from exactdp.census.workers import Runner
 from exactdp.doubles import Floats
 from exactdp.engine.family.contours import Family
-from exactdp.engine.family.line_contours import ROUGH, LineFamily
+from exactdp.engine.family.line_contours import LineFamily
 from exactdp.engine.lattice.lattice import Group
 from exactdp.errors import AccuracyError
 from exactdp.guarantees.neighbours import REPLACE
@@ -91,10 +91,8 @@ def stated_side(release: Release, epsilon: Fraction, delta: Fraction) -> int:
 
     Contours that take little time and leave bounds about 1e-6 wide decide nearly always, else the engine of the release.
     """
-    if len(release.pairs) > _FEW and (line := replace(_line_family(release), widths=ROUGH)).can_share:
-        everyone = np.arange(len(release.pairs))
-        point = LinePairs(line).shared_at(everyone, [epsilon], np.zeros_like(everyone))
-        found = int(sides(point, delta).max())
+    if len(release.pairs) > _FEW and (line := _line_family(release)).can_share:
+        found = int(sides(next(LinePairs(line).screen([epsilon])), delta).max())
         if found:
             return found
     return make_overall(release).side(epsilon, delta)

@@ -46,10 +46,11 @@ class Candidates:
         one = [None if x is None else [x] for x in (epsilon, delta, alpha)]
         grids = Grids.read(one[0], one[1], one[2])
         quantity = next(name for name, grid in grids.by_quantity.items() if grid)
-        pairs = list(release.pairs)
         if quantity == "epsilon":
-            pairs = [pairs[i] for i in overall_of(release).suspects(grids.deltas[0])]
-        return cls.among(release, grids, account_pairs(release, pairs, grids), quantity, 0)
+            suspects = overall_of(release).suspects(grids.deltas[0])
+            bounds = {release.pairs[i]: ends for i, ends in suspects.items()}
+            return cls(release, quantity, grids.deltas[0], _undecided(bounds))
+        return cls.among(release, grids, account_pairs(release, list(release.pairs), grids), quantity, 0)
 
     @classmethod
     def among(cls, release: Release, grids: Grids, results: Iterable[PairResult], quantity: str, place: int) -> Self:

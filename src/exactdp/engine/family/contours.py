@@ -33,7 +33,7 @@ _FARTHEST = 60.0  # standard deviations; the values there, exp(-1800), are left 
 _NO_RUNG = -1
 _CONTOURS_HELD = 8
 _SKELETONS_HELD = 3
-_TOGETHER = 3  # rungs that share a skeleton
+_TOGETHER = 2  # rungs that share a skeleton
 _MATRIX = 1 << 17
 
 

@@ -16,29 +16,35 @@ from functools import cached_property
 import numpy as np
 
 from exactdp import doubles
-from exactdp.balls import BITS, ball, precision
 from exactdp.brackets import Bracket
 from exactdp.cache import Recent
-from exactdp.doubles import ACCOUNT_SLACK, PHASE_ERROR, SUM_SLACK, UNIT, Bools, Complexes, Floats, Ints, product
+from exactdp.doubles import ACCOUNT_SLACK, SUM_SLACK, UNIT, Floats, Ints
 from exactdp.engine.family.contours import segment_sums
 from exactdp.engine.family.line_members import LineMembers, TiltedMembers
 from exactdp.engine.family.line_nodes import LineSkeleton, class_aliasing
+from exactdp.engine.family.line_terms import FamilyTerms, evaluated
 from exactdp.engine.lattice.contours import Values
-from exactdp.engine.lattice.float64 import BLOCK, PHASE_UNITS, TERM_UNITS, VALUE_UNITS
+from exactdp.engine.lattice.float64 import BLOCK, PHASE_UNITS, VALUE_UNITS
 from exactdp.engine.lattice.tilts import FAMILY
 from exactdp.engine.line.float64 import LineSums
 from exactdp.engine.line.plan import Aliasing
 from exactdp.engine.line.tilts import Ladder, LineRung
 from exactdp.engine.payoff import Payoff
-from exactdp.engine.sieve.fixed_point import Turn, phases_of_bits, turn_bits
+from exactdp.engine.sieve.fixed_point import phases_of_bits, turn_bits
 from exactdp.engine.sieve.windows import distinct, ranges
 from exactdp.errors import AccuracyError, LatticeTooFineError
 
+Width = tuple[float, float]
+"""What smoothing may cost, relative to delta, and the number of nodes of a pair beyond which it is not taken."""
+
 WIDTHS = ((5e-12, 30_000.0), (2e-11, 400_000.0))
-"""What smoothing may cost, relative to delta, and the number of nodes of a pair beyond which the next, wider one is taken."""
+"""For most pairs, and for those of more nodes."""
 
 ROUGH = ((1e-6, 3_000.0), (1e-5, 30_000.0))
 """The same where bounds about 1e-6 wide will do, in a fraction of the time."""
+
+ALONE, FINE = (2e-11, 400_000.0), (1e-12, 400_000.0)
+"""For one pair by itself, and where that is wide: next to an atom of its loss smoothing costs more."""
 
 DROPPED = 3
 """Nodes are dropped by their bands, by sharper penalties and by their actual sizes: each time at most as much."""
@@ -46,10 +52,8 @@ DROPPED = 3
 _CONTOURS_HELD = 16
 _HIGHEST_RUNG = 20  # 80 deviations; what is beyond is left to the pairs' own contours
 _SKELETONS_HELD = 12
-_TOGETHER = 3  # rungs that share a skeleton
-_HEAVY = 4096  # nodes of a pair from which it is evaluated by itself
+_TOGETHER = 2  # rungs that share a skeleton
 _TABLE = 1 << 22  # doubles held at once
-_NODES_AT_ONCE = 1 << 13
 _FEW = 256  # terms at one threshold for which sharing its phases is not worth while
 _Place = tuple[int, Payoff, int]  # class, payoff and index of a rung
 _SECOND_DOUBLE = 1e-18  # more than the rounding of the second of two doubles that add up to a logarithm below 1e13
@@ -59,8 +63,11 @@ _SECOND_DOUBLE = 1e-18  # more than the rounding of the second of two doubles th
 class LineFamily(LineMembers):
     """The members with the contours of all their pairs, built when first needed."""
 
-    widths: tuple[tuple[float, float], tuple[float, float]] = WIDTHS
+    widths: tuple[Width, Width] = WIDTHS
     _contours: Recent[_Place, tuple[LineFamilyContour, ...]] = field(
+        default_factory=lambda: Recent(_CONTOURS_HELD), init=False, repr=False, compare=False
+    )
+    _own_contours: Recent[tuple[_Place, int, Width], tuple[LineFamilyContour, ...]] = field(
         default_factory=lambda: Recent(_CONTOURS_HELD), init=False, repr=False, compare=False
     )
     _skeletons: Recent[tuple[int, Payoff, int, int], tuple[LineSkeleton | None, Ints]] = field(
@@ -80,6 +87,19 @@ class LineFamily(LineMembers):
         where = self.ladders[place[0]].rung(*place[1:])
         plan = LineFamilyContour.plan
         return self._contours.get(place, lambda: tuple(plan(skeleton, where) for skeleton in self._skeletons_of(place)))
+
+    def own_contours(self, place: _Place, pair: int, width: Width) -> tuple[LineFamilyContour, ...]:
+        """A contour of one rung for one pair by itself; none where that takes too many nodes."""
+
+        def build() -> tuple[LineFamilyContour, ...]:
+            where = self.ladders[place[0]].rung(*place[1:])
+            try:
+                skeleton, _ = LineSkeleton.build(self, np.array([pair]), [where], *width)
+            except (LatticeTooFineError, AccuracyError):
+                return ()
+            return () if skeleton is None else (LineFamilyContour.plan(skeleton, where),)
+
+        return self._own_contours.get((place, pair, width), build) if place[2] <= _HIGHEST_RUNG else ()
 
     def _skeletons_of(self, place: _Place) -> tuple[LineSkeleton, ...]:
         """The skeletons of a rung: one for most pairs, which neighbouring rungs share by threes (the lowest has a long period of
@@ -117,13 +137,20 @@ class LineFamily(LineMembers):
         for rung, places in found.items():
             yield rung, np.flatnonzero(np.isin(inverse, places))
 
-    def evaluate(self, place: _Place, pairs: Ints, thresholds: list[Fraction], index: Ints) -> Values:
+    def evaluate(
+        self, place: _Place, pairs: Ints, thresholds: list[Fraction], index: Ints, alone: Width | None = None
+    ) -> Values:
         """Certified values, one for each pair and threshold (by its index) given, all on one rung.
 
-        Results do not depend on what is asked together. Where no contour can be shared the bounds are 0 and 1.
+        On shared contours, or on those of each pair `alone`. Results do not depend on what is asked together. Where there is no
+        contour the bounds are 0 and 1.
         """
+        if alone is None:
+            contours = self.contours(place)
+        else:
+            contours = tuple(c for pair in distinct(pairs).tolist() for c in self.own_contours(place, pair, alone))
         rows = np.repeat([[0.0], [0.0], [1.0], [0.0]], len(pairs), axis=1)
-        for contour in self.contours(place):
+        for contour in contours:
             mine = np.flatnonzero(contour.position[pairs] >= 0)
             if len(mine):
                 try:
@@ -131,23 +158,11 @@ class LineFamily(LineMembers):
                 except AccuracyError:
                     continue
                 bracket = sums.bracket
-                fine = (bracket.lower <= bracket.upper) & np.isfinite(bracket.log_scale) & np.isfinite(bracket.upper)
+                sound = (bracket.lower <= bracket.upper) & np.isfinite(bracket.log_scale) & np.isfinite(bracket.upper)
                 with np.errstate(divide="ignore", invalid="ignore"):
                     found = np.array([*bracket.rows(), np.nan_to_num(sums.slope / sums.value, posinf=0.0)])
-                rows[:, mine[fine]] = found[:, fine]
+                rows[:, mine[sound]] = found[:, sound]
         return Values(Bracket(rows[0], rows[1], rows[2]), rows[3])
-
-
-@dataclass(frozen=True)
-class _Terms:
-    """The nodes of pairs one pair after the other, and what the thresholds' phases multiply there.
-
-    Rows of `parts`: real and imaginary part of the value's terms, of the density's and of the slope's.
-    """
-
-    node: Ints
-    parts: Floats
-    relative: Floats
 
 
 @dataclass(frozen=True)
@@ -158,7 +173,7 @@ class LineFamilyContour:
     where: LineRung
     count: Ints
     """How many nodes each pair has, by the pair's position in the skeleton."""
-    terms: _Terms
+    terms: FamilyTerms
 
     @property
     def lam(self) -> float:
@@ -169,14 +184,7 @@ class LineFamilyContour:
     def plan(cls, skeleton: LineSkeleton, where: LineRung) -> LineFamilyContour:
         """The contour of a rung on its skeleton, without the nodes whose actual size is negligible: together at most what was
         dropped before."""
-        evaluation = _Evaluation(skeleton, where)
-        blocks = [evaluation.terms(places) for places in _blocks(skeleton.counts)]
-        order = np.concatenate([places for places, _ in blocks])
-        back = np.argsort(order, kind="stable")
-        count = np.bincount(skeleton.pair_of[order], minlength=len(skeleton.pairs))
-        node = np.concatenate([terms.node for _, terms in blocks])[back]
-        parts = np.concatenate([terms.parts for _, terms in blocks], axis=1)[:, back]
-        return cls(skeleton, where, count, _Terms(node, parts, np.concatenate([t.relative for _, t in blocks])[back]))
+        return cls(skeleton, where, *evaluated(skeleton, where))
 
     @cached_property
     def _first(self) -> Ints:
@@ -303,106 +311,3 @@ def _batches(counts: Ints) -> Iterator[slice]:
         stop = max(start + 1, int(np.searchsorted(ends, base + _TABLE, side="right")))
         yield slice(start, stop)
         start = stop
-
-
-def _blocks(counts: Ints) -> Iterator[Ints]:
-    """The places of the nodes of all light pairs, and those of each heavy one by itself."""
-    first = np.concatenate(([0], np.cumsum(counts)[:-1]))
-    light = np.flatnonzero(counts <= _HEAVY)
-    if len(light):
-        yield ranges(first[light], first[light] + counts[light] - 1)
-    for pair in np.flatnonzero(counts > _HEAVY):
-        yield np.arange(first[pair], first[pair] + counts[pair])
-
-
-class _Evaluation:
-    """The terms of a contour's Fourier sums: every mechanism once at each node, members and pairs as sums of logarithms."""
-
-    def __init__(self, skeleton: LineSkeleton, where: LineRung) -> None:
-        self._skeleton, self._where = skeleton, where
-        self._lam = float(where.tilt)
-        self._tilted = tilted = skeleton.members.under(where.tilt)
-        members = skeleton.members
-        with precision(BITS):
-            period = ball(skeleton.period)
-            self._turns = [tuple(Turn.of(u / period) for u in t.units) for t in tilted.tilted]
-            shift = ball(skeleton.smoothing * (where.tilt + Fraction(1, 2)))
-            anchors = [
-                sum((int(row[i]) * tilted.tilted[i].anchor for i in np.flatnonzero(row)), ball(0))
-                for row in members.counts
-            ]
-            self._anchors = [Turn.of(anchor / period) for anchor in anchors]
-            self._shift = Turn.of(shift / period)
-
-    def _logs(self, rows: Ints, nodes: Ints, needed: Bools) -> tuple[Floats, Floats, Floats]:
-        """log cf with the anchor's phase for each of some members (rows) at each node: real part, imaginary part, error.
-
-        Only where a member is `needed`; elsewhere the numbers mean nothing.
-        """
-        starts = range(0, len(nodes), _NODES_AT_ONCE)
-        chunks = [slice(i, i + _NODES_AT_ONCE) for i in starts]
-        parts = [self._chunk(rows, nodes[chunk], needed[:, chunk]) for chunk in chunks]
-        real, imag, error = (np.concatenate(p, axis=1) for p in zip(*parts, strict=True))
-        return real, imag, error
-
-    def _chunk(self, rows: Ints, k: Ints, needed: Bools) -> tuple[Floats, Floats, Floats]:
-        counts = self._skeleton.members.counts[rows]
-        used = np.flatnonzero(counts.any(axis=0))
-        counts = counts[:, used]
-        parts = np.zeros((4, len(used), len(k)))
-        spreads = np.zeros(len(used))
-        for row, i in enumerate(used.tolist()):
-            one = self._tilted.tilted[i]
-            spreads[row] = one.spread
-            here = np.flatnonzero(needed[counts[:, row] > 0].any(axis=0))
-            if one.units and len(here):
-                logs, relative = one.log_cf(np.stack([turn.phases(k[here]) for turn in self._turns[i]]))
-                parts[0, row, here], parts[1, row, here] = logs.real, logs.imag
-                parts[2, row, here] = np.abs(logs.real) + np.abs(logs.imag)
-                parts[3, row, here] = np.log1p(relative)
-        fall = np.outer(counts @ spreads, 0.5 * self._omega(k) ** 2)
-        turn = np.stack([self._anchors[m].phases(k) for m in rows.tolist()])
-        real, imag = product(counts, parts[0]) - fall, product(counts, parts[1]) + turn
-        size = product(counts, parts[2]) + fall + np.abs(turn)
-        terms = int((counts != 0).sum(axis=1).max(initial=0)) + 6  # of a sum in any order; zeros are added exactly
-        error = product(counts, parts[3]) + 12 * UNIT * (fall + np.abs(turn)) + PHASE_ERROR + terms * UNIT * size
-        return real, imag, error * (1 + SUM_SLACK)
-
-    def _omega(self, k: Ints) -> Floats:
-        return k.astype(np.float64) * (2 * math.pi / float(self._skeleton.period))
-
-    def terms(self, places: Ints) -> tuple[Ints, _Terms]:
-        """The terms at some places of the skeleton, and which of these places are kept."""
-        skeleton, lam = self._skeleton, self._lam
-        pair, node = skeleton.pair_of[places], skeleton.kept[places]
-        nodes = distinct(node)
-        column = np.searchsorted(nodes, node)
-        both = skeleton.members.both[skeleton.pairs[pair]]
-        rows = distinct(both.ravel())
-        one, two = (np.searchsorted(rows, both[:, i]) for i in (0, 1))
-        needed = np.zeros((len(rows), len(nodes)), dtype=bool)
-        needed[one, column] = needed[two, column] = True
-        real, imag, error = self._logs(rows, nodes, needed)
-        fall = (0.5 * float(skeleton.smoothing) * self._omega(nodes) ** 2)[column]
-        turn = self._shift.phases(nodes)[column]
-        logs = real[one, column] + real[two, column] - fall
-        angle = imag[one, column] + imag[two, column] + turn
-        errors = error[one, column] + error[two, column] + 12 * UNIT * (fall + np.abs(turn)) + PHASE_ERROR
-        errors += 4 * UNIT * (np.abs(logs) + fall + np.abs(angle) + np.abs(turn))
-        z: Complexes = np.empty(len(nodes), dtype=np.complex128)
-        z.real, z.imag = lam, self._omega(nodes)
-        sign = -1.0 if self._where.payoff is Payoff.COMPLEMENT else 1.0
-        transform: Complexes = np.divide(sign, z * (1 + z), dtype=np.complex128)
-        size = np.log(np.abs(transform) * (abs(lam) * (1 + lam)))[column] + logs + errors
-        # log_dropped counts sums over 1/T: what is left out of a pair here adds up to at most as much again
-        cutoff = skeleton.bands.log_dropped + math.log(float(skeleton.period) / 2)
-        also = skeleton.log_dropped_density + math.log(float(skeleton.period) / 2)
-        share = np.log(skeleton.counts[pair])
-        keep = (size > cutoff - share) | (logs + errors > also - share) | (node == 0)
-        column, logs, angle, errors, node = (x[keep] for x in (column, logs, angle, errors, node))
-        weights = np.where(node == 0, 1.0, 2.0) / float(skeleton.period)
-        density = weights * np.exp(logs) * (np.cos(angle) + 1j * np.sin(angle))
-        value = density * transform[column]
-        slope = value * (sign * z)[column]
-        parts = np.stack([part for terms in (value, density, slope) for part in (terms.real, terms.imag)])
-        return places[keep], _Terms(node, parts, np.expm1(np.minimum(errors, 600.0)) + TERM_UNITS * UNIT)
