@@ -175,6 +175,12 @@ MUTANTS = [
     ("ends in any order", "census/pair_results.py", "if not (low <= high and inside):", "if not inside:"),
     ("probabilities of any size", "census/pair_results.py", "low >= 0 and high <= 1", "True"),
     ("any code's result", "census/workers.py", "others := other_versions(self.code)", 'others := ""'),
+    (
+        "pairs that may be the worst left out",
+        "census/overall.py",
+        "self.points(at)), delta) >= 0)",
+        "self.points(at)), delta) > 0)",
+    ),
     ("a suspect left out", "census/overall.py", "if bounds[p] > limit}", "if bounds[p] > limit + 1e-3}"),
     (
         "a line below the likely pairs only",

@@ -58,6 +58,23 @@ def test_overall_epsilon_delta_beta_and_curve(kind: str) -> None:
     assert (np.diff(curve.beta) <= 0).all()
 
 
+def test_only_pairs_that_may_be_the_worst_are_narrowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every pair is wide, those asked by themselves are few, and the worst of all is as if all had been."""
+    f = family("different", 3)
+    pairs = LinePairs(f)
+    monkeypatch.setattr(LinePairs, "resort_width", 0.0)
+    asked: list[int] = []
+    own = LinePairs.answers
+    monkeypatch.setattr(LinePairs, "answers", lambda self, pair: asked.append(pair) or own(self, pair))
+    epsilons = [Fraction(0), Fraction(1, 2), Fraction(3), Fraction(9)]
+    found = Overall(pairs).deltas(epsilons)
+    assert 0 < len(set(asked)) < pairs.count
+    for epsilon, (low, high) in zip(epsilons, found, strict=True):
+        all_narrow = pairs.table(range(pairs.count), [epsilon]).delta
+        assert low == all_narrow.lower_floats().max()
+        assert high == all_narrow.upper_floats().max()
+
+
 @pytest.mark.parametrize("few", [0, 1, 6])
 def test_overall_epsilon_is_the_same_however_many_pairs_are_suspected(
     few: int, monkeypatch: pytest.MonkeyPatch

@@ -210,6 +210,19 @@ def test_the_worst_pair(release: census.Release) -> None:
     assert study.worst_pair(delta="1e-3") in release.pairs
 
 
+@pytest.mark.parametrize("delta", ["1e-8", "1e-3", "0.4", "0.8"])
+@pytest.mark.parametrize("release", [SMALL, COARSE], ids=["fine", "coarse"])
+def test_overall_suspects_are_all_but_those_that_are_not_the_worst(release: census.Release, delta: str) -> None:
+    exact = [release.pair(*pair).epsilon_bounds(delta) for pair in release.pairs]
+    left = overall_of(release).suspects(Fraction(delta))
+    assert all(max(low, exact[i].lower) <= min(high, exact[i].upper) for i, (low, high) in left.items())
+    assert max(exact[i].upper for i in left) == max(bounds.upper for bounds in exact)
+    others = [bounds for i, bounds in enumerate(exact) if i not in left]
+    assert all(bounds.lower < max(other.upper for other in exact) for bounds in others)
+    certain = [i for i, bounds in enumerate(exact) if bounds.upper < max(other.lower for other in exact) - 1e-6]
+    assert not set(certain) & set(left)
+
+
 def test_grids_are_any_iterables() -> None:
     grid = np.array([0.5, 3.0])
     assert SMALL.account(epsilons=grid).grids.epsilons == (Fraction(1, 2), Fraction(3))

@@ -145,7 +145,7 @@ class Composition:
     def _contours(self) -> Contours:
         return self._answers.contours()
 
-    @property
+    @cached_property
     def rho(self) -> Fraction | float:
         """A zCDP parameter of the composition, exact for Gaussian noise; infinite if a mechanism has none."""
         parts = [n * m.rho for m, n in self._counts.items()]

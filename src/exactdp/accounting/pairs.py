@@ -132,7 +132,8 @@ class PairsOnOwnLattices(Pairs):
     """A few pairs that share no contours, each on its own lattice, so that its curve has vertices to work with."""
 
     shares = False
-    profile, table, epsilons, betas = PairAnswers.profile, PairAnswers.table, PairAnswers.epsilons, PairAnswers.betas
+    profile, table, table_of_worst = PairAnswers.profile, PairAnswers.table, PairAnswers.table_of_worst
+    epsilons, betas = PairAnswers.epsilons, PairAnswers.betas
 
     def tails(self, points: list[tuple[int, int]]) -> list[Tail]:
         """P(S >= h t) for each (pair, t), certified."""

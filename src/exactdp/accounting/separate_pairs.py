@@ -57,6 +57,10 @@ class PairAnswers(ABC):
         """Certified delta and 1 - delta of each pair at each epsilon, one pair after the other."""
         return self.profile([Question(pair, e) for pair in pairs for e in epsilons])
 
+    def table_of_worst(self, epsilons: Sequence[Fraction]) -> Point:
+        """`table` of all pairs; those that are proved not to be the worst at an epsilon may be wider there."""
+        return self.table(range(self.count), epsilons)
+
     def one_by_one(
         self, point: Point, questions: list[Question] | Mapping[int, Question], places: Iterable[int]
     ) -> None:

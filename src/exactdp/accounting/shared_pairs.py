@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import ClassVar
 
@@ -54,16 +54,28 @@ class SharedPairs(PairAnswers):
 
     def table(self, pairs: Sequence[int], epsilons: Sequence[Fraction]) -> Point:
         """Certified delta and 1 - delta of each pair at each epsilon, one pair after the other."""
-        each, index = (
-            np.repeat(np.array(pairs, dtype=np.int64), len(epsilons)),
-            np.tile(np.arange(len(epsilons)), len(pairs)),
-        )
-        return self._resorted(each, epsilons, index)
+        return self._resorted(*_every(pairs, epsilons))
 
-    def _resorted(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
-        """On shared contours, where these are too wide on finer ones, and where these are on those of the pair itself."""
+    def table_of_worst(self, epsilons: Sequence[Fraction]) -> Point:
+        """`table` of all pairs; those that are proved not to be the worst at an epsilon may be wider there."""
+        return self._resorted(*_every(range(self.count), epsilons), lambda point: may_be_worst(point, self.count))
+
+    def shared_table(self, pairs: Sequence[int], epsilons: Sequence[Fraction]) -> Point:
+        """`table` as narrow as shared contours make it."""
+        return self.shared_at(*_every(pairs, epsilons))
+
+    def _resorted(
+        self,
+        pairs: Ints,
+        epsilons: Sequence[Fraction],
+        index: Ints,
+        matters: Callable[[Point], Bools] = lambda point: np.ones(len(point.log_density), dtype=bool),
+    ) -> Point:
+        """On shared contours, where these are too wide, and that matters, on finer ones, and where these are on those of the pair
+        itself."""
         point = self.shared_at(pairs, epsilons, index)
-        wide = np.flatnonzero(point.is_wide(self.resort_width))
+        is_wide = point.is_wide(self.resort_width)
+        wide = np.flatnonzero(is_wide & matters(point)) if is_wide.any() else np.empty(0, dtype=np.int64)
         if len(wide) and (finer := self.finer_at(pairs[wide], epsilons, index[wide])) is not None:
             narrow = ~finer.is_wide(self.resort_width)
             overwrite(point, wide[narrow].tolist(), Point.of_rows(np.array(finer.rows())[:, narrow]))
@@ -130,6 +142,21 @@ def both_ends_hold(delta: Bracket, target: Floats, error: Floats) -> Bools:
     small_enough = delta.log_upper().reshape(-1, 2)[:, 1] <= target - error
     result: Bools = too_large & small_enough
     return result
+
+
+def may_be_worst(point: Point, count: int) -> Bools:
+    """Where, in a table of `count` pairs, a pair may have the largest delta or the smallest 1 - delta at its epsilon."""
+    tops, bottoms = (ends.reshape(count, -1) for ends in (point.delta.log_upper(), point.rest.log_lower()))
+    largest = point.delta.log_lower().reshape(count, -1).max(axis=0)
+    smallest = point.rest.log_upper().reshape(count, -1).min(axis=0)
+    result: Bools = ((tops >= largest) | (bottoms <= smallest)).ravel()
+    return result
+
+
+def _every(pairs: Sequence[int], epsilons: Sequence[Fraction]) -> tuple[Ints, Sequence[Fraction], Ints]:
+    """Each pair at each epsilon, one pair after the other."""
+    each = np.repeat(np.array(pairs, dtype=np.int64), len(epsilons))
+    return each, epsilons, np.tile(np.arange(len(epsilons)), len(pairs))
 
 
 def arrays_of(questions: list[Question]) -> tuple[Ints, list[Fraction], Ints]:

@@ -44,17 +44,19 @@ def beta_from_profile(
     scale: float,
     at_zero: tuple[float, float] = (1.0, 1.0),
     enough: float = _GOOD_ENOUGH,
+    top: float | None = None,
 ) -> tuple[float, float]:
     """Bounds of the trade-off curve at alpha, 0 < alpha < 1, searched from epsilon = start in steps of `scale`.
 
     `point_at` gives the profile at one or more epsilons, each a single answer (the worst over directions or pairs); `at_zero` are
     bounds of beta(0). The curve is symmetric, so it is 0 from alpha = beta(0) on. The search ends
-    where the bounds are `enough` apart.
+    where the bounds are `enough` apart. `top` is where to look, if
+    `estimated_top` has found it before.
     """
     if alpha >= Fraction(at_zero[1]):
         return 0.0, 0.0
     line = _Line(point_at, alpha)
-    best = line.maximum(start, scale)
+    best = line.maximum(start, scale) if top is None else top
     line.scale_at(best)
     near = [_CLOSEST * 4.0**i for i in range(_NEAR)]
     cuts = _Cuts(line, best, sorted({best, *(best + d for d in near), *(best - d for d in near)}))
@@ -77,6 +79,11 @@ def beta_from_profile(
             cuts.add(best + distance)
             cuts.add(best - distance)
     return line.unscaled(lower, up=False), min(line.unscaled(upper, up=True), highest)
+
+
+def estimated_top(point_at: PointAt, alpha: Fraction, start: float, scale: float) -> float:
+    """Where F is largest, searched from epsilon = start in steps of `scale`. Heuristic: affects width only."""
+    return _Line(point_at, alpha).maximum(start, scale)
 
 
 class _Cuts:

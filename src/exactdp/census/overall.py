@@ -10,21 +10,20 @@ every slope gives a proven lower bound, and every chord between two vertices a p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy.special import ndtri_exp
 
-from exactdp.accounting.batched_dual import betas_from_profiles
 from exactdp.accounting.epsilon_search import both_readings, gaussian_start
 from exactdp.accounting.pairs import Pairs
 from exactdp.accounting.separate_pairs import PairAnswers, Question
 from exactdp.accounting.shared_pairs import USELESS, SharedPairs
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
-from exactdp.accounting.tradeoff_dual import beta_from_profile, curve_from_profile, evenly
+from exactdp.accounting.tradeoff_dual import beta_from_profile, curve_from_profile, estimated_top, evenly
 from exactdp.brackets import Point, PointAt, both, mirrored_point
 from exactdp.census.envelope import Extremes, envelope_bounds
 from exactdp.doubles import CHAIN_SLACK, EXP_SLACK, Floats, Ints
@@ -54,6 +53,18 @@ def sides(point: Point, delta: Fraction) -> Ints:
     return found if small else -found
 
 
+def _worst_of(extremes: Iterable[Extremes]) -> Point:
+    """The largest delta and the smallest 1 - delta at one epsilon after the other."""
+    columns = [(0.0, *found.delta, *found.rest, found.log_density) for found in extremes]
+    return Point.of_rows(np.array(columns).T)
+
+
+def _by_epsilon(table: Point, epsilons: int) -> Iterator[Point]:
+    """The columns of a table with so many of them."""
+    rows = np.array(table.rows()).reshape(7, -1, epsilons)
+    return (Point.of_rows(rows[:, :, i]) for i in range(epsilons))
+
+
 @dataclass(frozen=True)
 class Overall:
     """The worst over all pairs of a family, for any argument.
@@ -69,16 +80,16 @@ class Overall:
         return range(self.pairs.count)
 
     def points(self, epsilons: Sequence[Fraction]) -> Iterator[Point]:
-        """delta(epsilon) and 1 - delta(epsilon) of every pair, at one epsilon after the other."""
-        count, at_once = self.pairs.count, max(1, _QUESTIONS // self.pairs.count)
+        """delta(epsilon) and 1 - delta(epsilon) of every pair, at one epsilon after the other; those that are proved not to be
+        the worst may be wider than others."""
+        at_once = max(1, _QUESTIONS // self.pairs.count)
         for first in range(0, len(epsilons), at_once):
             asked = epsilons[first : first + at_once]
-            rows = np.array(self.pairs.table(self._all, asked).rows()).reshape(7, count, len(asked))
-            yield from (Point.of_rows(rows[:, :, i]) for i in range(len(asked)))
+            yield from _by_epsilon(self.pairs.table_of_worst(asked), len(asked))
 
     def point(self, epsilon: Fraction) -> Point:
         """delta(epsilon) and 1 - delta(epsilon) of every pair."""
-        return next(iter(self.points([epsilon])))
+        return self.pairs.table(self._all, [epsilon])
 
     def extremes(self, epsilons: Sequence[Fraction]) -> list[Extremes]:
         """The worst of all pairs at each epsilon; what was asked before is not asked again, the rest together."""
@@ -151,6 +162,16 @@ class Overall:
         """Bounds of the largest epsilon(delta), 0 < delta < 1."""
         return self.epsilons([delta])[0]
 
+    def suspects(self, delta: Fraction) -> dict[int, tuple[float, float]]:
+        """The pairs that may have the largest epsilon(delta), 0 < delta < 1, with bounds of theirs: all but those whose delta is
+        proved to be smaller where the largest epsilon is known to be no smaller."""
+        lower, _ = self.epsilon(delta)
+        at = [min(both_readings(lower))]
+        left = np.flatnonzero(sides(next(self.pairs.screen(at) or self.points(at)), delta) >= 0).tolist()
+        ask = self.pairs.epsilons_of_few if len(left) <= _FEW_SUSPECTS else self.pairs.epsilons
+        lows, highs = ask([Question(pair, delta) for pair in left])
+        return dict(zip(left, zip(lows.tolist(), highs.tolist(), strict=True), strict=True))
+
     def betas(self, alphas: Sequence[Fraction]) -> list[tuple[float, float]]:
         """Bounds of the lower convex envelope of all trade-off curves at each alpha, 0 < alpha < 1."""
         if isinstance(self.pairs, Pairs):
@@ -164,32 +185,28 @@ class Overall:
         """From delta alone: the largest of several concave functions' complements is concave, too (Theorem 15)."""
         if not isinstance(self.pairs, SharedPairs) or not self.pairs.shares:
             return [self.beta_by_dual(alpha) for alpha in alphas]
-        deviation = math.sqrt(self.pairs.spread)
-        quantiles = np.array([-float(ndtri_exp(log_rational(alpha))) for alpha in alphas])
-        starts = quantiles * deviation - self.pairs.spread / 2
-        lower, upper = betas_from_profiles(
-            lambda _, epsilons: self._worst_shared(epsilons), list(alphas), starts, np.full(len(starts), deviation)
-        )
-        found = list(zip(lower.tolist(), upper.tolist(), strict=True))
-        for ask in (
-            self._worst_shared,
-            self.worst,
-        ):  # next to an atom the first is wide, and mostly good enough all the same
-            for i, (low, high) in enumerate(found):
-                if not high - low <= self.pairs.resort_width_beta * high:
-                    if ask == self._worst_shared and ask([Fraction(abs(starts[i]))]).is_wide(USELESS)[0]:
-                        continue
-                    found[i] = both((low, high), self.beta_by_dual(alphas[i], ask))
+        return [self._beta_on_shared(alpha) for alpha in alphas]
+
+    def _beta_on_shared(self, alpha: Fraction) -> tuple[float, float]:
+        """On shared contours, which next to an atom are wide and mostly good enough all the same, then on the pairs' own; a few
+        likely pairs say where to look, unless that leads astray."""
+        assert isinstance(self.pairs, SharedPairs)
+        start, found = self._start(alpha), (0.0, 1.0)
+        attempts: list[tuple[PointAt, float | None]] = [(self.worst, None)]
+        if not self._worst_shared([Fraction(abs(start))]).is_wide(USELESS)[0]:
+            guide = partial(self._worst_shared, some=self._likely)
+            top = estimated_top(guide, alpha, start, math.sqrt(self.pairs.spread))
+            attempts = [(self._worst_shared, top), (self.worst, top), *attempts]
+        for worst, top_or_none in attempts:
+            if not found[1] - found[0] <= self.pairs.resort_width_beta * found[1]:
+                found = both(found, self.beta_by_dual(alpha, worst, top_or_none))
         return found
 
-    def _worst_shared(self, epsilons: Sequence[Fraction]) -> Point:
-        """`worst` as narrow as shared contours make it."""
+    def _worst_shared(self, epsilons: Sequence[Fraction], some: Sequence[int] | None = None) -> Point:
+        """`worst`, of all pairs or of some, as narrow as shared contours make it."""
         assert isinstance(self.pairs, SharedPairs)
-        columns, everyone = [], np.arange(self.pairs.count)
-        for e in epsilons:
-            found = Extremes.of(self.pairs.shared_at(everyone, [e], np.zeros_like(everyone)))
-            columns.append((0.0, *found.delta, *found.rest, found.log_density))
-        return Point.of_rows(np.array(columns).T)
+        table = self.pairs.shared_table(self._all if some is None else some, epsilons)
+        return _worst_of(map(Extremes.of, _by_epsilon(table, len(epsilons))))
 
     def beta(self, alpha: Fraction) -> tuple[float, float]:
         """Bounds of the lower convex envelope of all trade-off curves at alpha, 0 < alpha < 1."""
@@ -208,14 +225,19 @@ class Overall:
         """The logarithms of slopes over which the curve bends."""
         return self.pairs.spread / 2 + 7.1 * math.sqrt(self.pairs.spread)
 
-    def beta_by_dual(self, alpha: Fraction, worst: PointAt | None = None) -> tuple[float, float]:
-        """The same from delta alone."""
-        spread = self.pairs.spread
-        quantile = -float(ndtri_exp(log_rational(alpha)))
-        start, scale = quantile * math.sqrt(spread) - spread / 2, math.sqrt(spread)
-        if isinstance(self.pairs, SharedPairs):
-            return beta_from_profile(worst or self.worst, alpha, start, scale, enough=self.pairs.resort_width_beta)
-        return beta_from_profile(self.worst, alpha, start, scale)
+    def _start(self, alpha: Fraction) -> float:
+        """The logarithm of the slope at alpha, were the curve the continuous Gaussian's."""
+        return -float(ndtri_exp(log_rational(alpha))) * math.sqrt(self.pairs.spread) - self.pairs.spread / 2
+
+    def beta_by_dual(
+        self, alpha: Fraction, worst: PointAt | None = None, top: float | None = None
+    ) -> tuple[float, float]:
+        """The same from delta alone; `top` says where to look first, if that is known."""
+        start, scale = self._start(alpha), math.sqrt(self.pairs.spread)
+        if not isinstance(self.pairs, SharedPairs):
+            return beta_from_profile(self.worst, alpha, start, scale)
+        enough = self.pairs.resort_width_beta / 10
+        return beta_from_profile(worst or self.worst, alpha, start, scale, enough=enough, top=top)
 
     @property
     def greatest_loss(self) -> tuple[float, float]:
@@ -224,8 +246,7 @@ class Overall:
 
     def worst(self, epsilons: Sequence[Fraction]) -> Point:
         """At each epsilon the largest delta and the smallest 1 - delta of all pairs."""
-        columns = [(0.0, *found.delta, *found.rest, found.log_density) for found in self.extremes(epsilons)]
-        return Point.of_rows(np.array(columns).T)
+        return _worst_of(self.extremes(epsilons))
 
     def curve(self, num: int, remedy: str = REMEDY) -> TradeOffCurve:
         """At most `num` points on or below the envelope, convex, from (0, 1) to (1, 0)."""

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from exactdp.accounting.composition import Composition
 from exactdp.census.grids import Grids
-from exactdp.census.pair_results import PairResult, account_pairs
+from exactdp.census.pair_results import PairResult, account_pairs, overall_of
 from exactdp.census.releases import Release
 from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
 from exactdp.numbers import Number, exact_repr
@@ -46,8 +46,11 @@ class Candidates:
         one = [None if x is None else [x] for x in (epsilon, delta, alpha)]
         grids = Grids.read(one[0], one[1], one[2])
         quantity = next(name for name, grid in grids.by_quantity.items() if grid)
-        asked = account_pairs(release, list(release.pairs), grids)
-        return cls.among(release, grids, asked, quantity, 0)
+        if quantity == "epsilon":
+            suspects = overall_of(release).suspects(grids.deltas[0])
+            bounds = {release.pairs[i]: ends for i, ends in suspects.items()}
+            return cls(release, quantity, grids.deltas[0], _undecided(bounds))
+        return cls.among(release, grids, account_pairs(release, list(release.pairs), grids), quantity, 0)
 
     @classmethod
     def among(cls, release: Release, grids: Grids, results: Iterable[PairResult], quantity: str, place: int) -> Self:

@@ -16,7 +16,6 @@ from flint import arb
 
 from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, ball, precision, upper_double
-from exactdp.doubles import root
 from exactdp.elementwise import each_rounded
 from exactdp.guarantees.zcdp_tradeoff import beta_estimate, beta_lower
 from exactdp.numbers import (
@@ -162,16 +161,28 @@ def _best_log_delta(r: Fraction, e: Fraction) -> arb:
     """log delta at the best order a = 1 + t, where rho (1 + 2 t) - log(1 + 1/t) = epsilon; the left side rises with t."""
     if not r:
         return (-ball(e).expm1()).log()
+    t = arb(_log_best_order(log_rational(2 * r), float(e - r))).exp().mid()
+    return t * ((1 + t) * ball(r) - ball(e)) - t.log1p() - t * (1 / t).log1p()
 
-    log_2r, shifted = log_rational(2 * r), float(e - r)
 
-    def excess(u: float) -> float:
-        return math.exp(log_2r + u) - float(np.logaddexp(0.0, -u)) - shifted
+def _log_best_order(log_2r: float, shifted: float) -> float:
+    """u = log t with e^{log_2r + u} - log(1 + e^-u) = shifted, by Newton's method, halved where it leaves its bounds.
 
+    Heuristic: size only, and of that the square of what is missing.
+    """
     low = min(0.0, -log_2r, shifted - 2)
     high = max(0.0, math.log(max(shifted, 0.0) + 1) - log_2r)
-    t = arb(root(excess, low, high)).exp().mid()
-    return t * ((1 + t) * ball(r) - ball(e)) - t.log1p() - t * (1 / t).log1p()
+    u = high
+    for _ in range(100):
+        risen, share = math.exp(log_2r + u), math.exp(-abs(u))
+        excess = risen - max(-u, 0.0) - math.log1p(share) - shifted
+        low, high = (low, u) if excess > 0 else (u, high)
+        better = u - excess / (risen + (share if u > 0 else 1.0) / (1 + share))
+        better = better if low <= better <= high else (low + high) / 2
+        if abs(better - u) <= 1e-12 * (1 + abs(u)):
+            return better
+        u = better
+    return u
 
 
 def _simple_log_delta(r: Fraction, e: Fraction) -> arb:

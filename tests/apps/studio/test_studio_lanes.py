@@ -13,8 +13,10 @@ import studio_troubles
 from exactdp.apps.studio.limits import WorkLimits
 from exactdp.apps.studio.schema.requests import EditableDesign, OverallQuestion, PairQuestion
 from exactdp.apps.studio.server.scheduler import Scheduler
+from exactdp.apps.studio.server.worker import Reply
 from exactdp.apps.studio.work.designs import LONG_FILE, design_of
 from exactdp.apps.studio.work.dispatch import QUESTIONS
+from exactdp.apps.studio.work.overall import PlannedPart
 from exactdp.apps.studio.work.pair import LONG_PAIR
 from exactdp.census import release, release_names
 from studio_server import SMALL, named
@@ -58,6 +60,25 @@ def test_short_questions_do_not_wait_for_long_ones(step: str) -> None:
         await asyncio.wait([long])
 
     run(work)
+
+
+def test_one_worker_takes_parts_from_the_front_and_the_other_from_the_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[str] = []
+
+    async def answer(_: Scheduler, __: str, question: Any) -> Reply:
+        taken.append(question["at"][0])
+        await asyncio.sleep(0.3 if question["at"] == ["a"] else 0.02)
+        return Reply({"at": question["at"]}, 0.0)
+
+    async def work(scheduler: Scheduler) -> None:
+        parts: list[PlannedPart] = [{"quantity": "delta", "at": [letter]} for letter in "abcde"]
+        found = [i async for i, _ in scheduler._parts({}, parts)]
+        assert sorted(found) == list(range(5))
+        assert found[-1] == 0  # it took as long as all the others, which the second worker did
+        assert taken == ["a", "e", "d", "c", "b"]
+
+    monkeypatch.setattr(Scheduler, "_in_long_lane", answer)
+    run(work, long_workers=2)
 
 
 def is_long(name: str, question: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from fractions import Fraction
@@ -247,11 +248,13 @@ def test_a_certificate_of_the_whole_design_can_be_cancelled(page: Page) -> None:
 
 
 def test_the_whole_release_with_progress_and_cancel(page: Page) -> None:
+    page.route("**/overall", lambda route: None)  # never answered, so that there is time to cancel it
     page.locator("#overall-run").click()
     expect(page.locator("#overall-bar")).to_be_visible()
     page.locator("#overall-cancel").click()
     expect(page.locator("#overall-bar")).to_be_hidden()
     assert number(page, "overall-value") is None
+    page.unroute("**/overall")
     page.evaluate(
         """() => {
           window.seen = [];
@@ -262,13 +265,31 @@ def test_the_whole_release_with_progress_and_cancel(page: Page) -> None:
     page.keyboard.press("Control+Enter")
     study = DHC.account(deltas=["1e-10"])
     shows(page, "overall-value", study.epsilon("1e-10"))
+    expect(page.locator("#overall-notes")).to_contain_text("(6, 6)")
+    expect(page.locator("#profile-chart [data-series=whole]")).to_be_visible()
     seen = page.evaluate("() => window.seen.filter((share) => share > 0)")
     assert len(seen) >= 2
     assert seen == sorted(seen)
-    expect(page.locator("#overall-notes")).to_contain_text("(6, 6)")
-    expect(page.locator("#profile-chart [data-series=whole]")).to_be_visible()
     cell(page, "detailed", "State").fill("0.3")
     expect(page.locator(".tile.overall")).to_have_class(re.compile("is-stale"))
+
+
+def test_epsilon_of_the_whole_release_comes_first(page: Page) -> None:
+    """Once it is there, nothing of the design before stands beside it."""
+    page.locator("#overall-run").click()
+    expect(page.locator("#overall-notes")).to_contain_text("power")
+    expect(page.locator("#overall-bar")).to_be_hidden()
+    cell(page, "detailed", "State").fill("0.3")
+    tile = page.locator(".tile.overall")
+    expect(tile).to_have_class(re.compile("is-stale"))
+    row = {"delta": "1e-10", "lower": 23.4, "upper": 23.5, "proxy": {"lower": 23.4, "upper": 23.4}}
+    part = {"event": "part", "done": 1, "steps": 9, "quantity": "epsilon", "rows": [row]}
+    told = [{"event": "start", "steps": 9, "pairs": 946, "rho": "5", "full_path": 13}, part]  # and no more
+    page.route("**/overall", lambda route: route.fulfill(body="\n".join(map(json.dumps, told))))
+    page.locator("#overall-run").click()
+    shows(page, "overall-value", 23.5)
+    expect(tile).not_to_have_class(re.compile("is-stale"))
+    expect(page.locator("#overall-notes")).to_be_empty()
 
 
 def test_the_whole_release_follows_by_itself_when_idle(visit: Visit, tmp_path: Path) -> None:

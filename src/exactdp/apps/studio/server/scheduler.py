@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
@@ -112,25 +113,28 @@ class Scheduler:
         yield done
 
     async def _parts(self, design: Record, parts: list[PlannedPart]) -> AsyncGenerator[tuple[int, Record], None]:
-        """The answers of parts as they come, as many at a time as there are workers."""
-        todo = iter(enumerate(parts))
-        running: dict[asyncio.Task[Reply], int] = {}
+        """The answers of parts as they come, as many at a time as there are workers.
+
+        The first worker goes from the front on, the others from the back, so that a worker mostly has what the next part needs.
+        """
+        todo = deque(enumerate(parts))
+        running: dict[asyncio.Task[Reply], tuple[int, bool]] = {}
 
         def hand_out() -> None:
-            while len(running) < self.limits.long_workers:
-                i, one = next(todo, (-1, None))
-                if one is None:
-                    return
-                running[asyncio.ensure_future(self._in_long_lane("overall_part", {"design": design, **one}))] = i
+            while todo and len(running) < self.limits.long_workers:
+                is_first = not any(in_front for _, in_front in running.values())
+                i, one = todo.popleft() if is_first else todo.pop()
+                asked = self._in_long_lane("overall_part", {"design": design, **one})
+                running[asyncio.ensure_future(asked)] = i, is_first
 
         try:
             hand_out()
             while running:
                 ready, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                for task in ready:
-                    i = running.pop(task)
-                    yield i, task.result().answer
+                found = [(running.pop(task)[0], task.result().answer) for task in ready]
                 hand_out()
+                for answer in found:
+                    yield answer
         finally:
             for task in running:
                 task.cancel()

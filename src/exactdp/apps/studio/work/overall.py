@@ -19,6 +19,7 @@ from exactdp.census.worst_pair import Candidates
 from exactdp.numerals import whole_text
 
 _EPSILONS_IN_A_PART = 4
+_LAST_FIRST = ("delta_curve", "beta")  # quantities whose last arguments are planned first
 
 
 class PlannedPart(TypedDict):
@@ -37,7 +38,10 @@ class OverallPlan(TypedDict):
 
 
 def plan(question: Record) -> OverallPlan:
-    """The stages of the work and their parts, the most wanted first and small ones last, and what is known beforehand."""
+    """The parts of the work and what is known beforehand.
+
+    The most wanted come first, and neighbours share contours: one worker begins at the front, the others at the back.
+    """
     release = release_of(question["design"])
     grids = read_grids(question["epsilons"], question["deltas"], question["alphas"])
     return {"parts": _parts(release, question, grids), "known": all_pairs(release), "remarks": []}
@@ -50,10 +54,10 @@ def _parts(release: Release, question: Record, grids: Grids) -> list[PlannedPart
     if question["worst_pair"]:
         parts += [{"quantity": "worst_pair", "at": [whole_text(delta)]} for delta in grids.deltas]
     parts += [{"quantity": "delta", "at": chunk} for chunk in _chunks(grids.epsilons)]
-    parts += [{"quantity": "beta", "at": [whole_text(alpha)]} for alpha in grids.alphas]
+    parts += [{"quantity": "delta_curve", "at": chunk} for chunk in reversed(_chunks(epsilons))]
     if question["tradeoff"]:
         parts.append({"quantity": "tradeoff", "at": [str(question["tradeoff"]["num"])]})
-    parts += [{"quantity": "delta_curve", "at": chunk} for chunk in _chunks(epsilons)]
+    parts += [{"quantity": "beta", "at": [whole_text(alpha)]} for alpha in reversed(grids.alphas)]
     return parts
 
 
@@ -145,8 +149,11 @@ class Assembly:
             yield {"event": "part", "done": self._done, "steps": len(self.parts), "quantity": quantity, "rows": rows}
 
     def done(self, seconds: float) -> answers.OverallDone:
-        """The rows of all quantities put together, in the order of the plan."""
-        rows = {name: [row for i in sorted(found) for row in found[i]] for name, found in self._rows.items()}
+        """The rows of all quantities put together, in the order in which they were asked for."""
+        rows = {
+            name: [row for i in sorted(found, reverse=name in _LAST_FIRST) for row in found[i]]
+            for name, found in self._rows.items()
+        }
         curve, tradeoff = rows.get("delta_curve"), rows.get("tradeoff")
         return {
             "event": "done",

@@ -7,7 +7,7 @@ import { pairQuestion } from "./questions.js";
 const CURVES = { delta_curve: { num: 49, least: "1e-15" }, tradeoff: { num: 65 }, noise: true };
 const ZCDP_POINTS = 25;
 const MOST_CONVERSIONS = 200;
-const REST = 100; // ms without another answer before zCDP's curve is asked for: it is not to hold up the next edit
+const REST = 300; // ms without an edit before zCDP's curve is asked for: it is not to hold up the next one
 const RETRY = 1500; // ms after which a server that is gone is asked again
 
 export class Accounting {
@@ -37,6 +37,7 @@ export class Accounting {
   /** Account for the state; `since` is when the user acted. */
   account(state, since) {
     this.#state = state;
+    clearTimeout(this.#resting);
     this.#ofPair.put((signal) => this.#account(state, since, signal));
     this.view.working(true);
   }
@@ -81,7 +82,6 @@ export class Accounting {
   #convert(answer) {
     const [rho, alpha] = [answer.rho, answer.beta[0]?.alpha];
     const key = conversion(answer);
-    clearTimeout(this.#resting);
     if (alpha === undefined || this.#conversions.has(key)) return;
     const question = async (signal) => {
       try {

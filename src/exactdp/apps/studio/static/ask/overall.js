@@ -2,7 +2,7 @@
 
 import { failure, lines, Refusal } from "./api.js";
 
-const REST = 700; // ms without a change before the whole release is accounted for
+const REST = 400; // ms without a change before the whole release is accounted for
 
 export class OverallRun {
   result = null; // of the present design
@@ -10,8 +10,9 @@ export class OverallRun {
   #resting = null;
 
   /**
-   * `view` shows how it goes: begun(), advanced(done, steps), done(result, seconds), ended(), and knows whether to ask
-   * without being told: isAutomatic. `request()` gives the body of the question; done() and failed(error) hear the end.
+   * `view` shows how it goes: begun(), advanced(done, steps), known(result so far), done(result, seconds), ended(), and
+   * knows whether to ask without being told: isAutomatic. `request()` gives the body of the question; done() and
+   * failed(error) hear the end.
    */
   constructor(view, { request, done, failed }) {
     Object.assign(this, { view, request, done, failed });
@@ -42,11 +43,19 @@ export class OverallRun {
     const controller = new AbortController();
     this.#controller = controller;
     this.view.begun();
+    const known = { epsilon: [], worst_pair: [], delta: [], beta: [] };
     try {
       for await (const line of lines("/overall", this.request(), controller.signal)) {
         if (line.event === "error") throw new Refusal(line.error);
-        if (line.event === "start") this.view.advanced(0, line.steps);
-        if (line.event === "part") this.view.advanced(line.done, line.steps);
+        if (line.event === "start") {
+          known.pairs = line.pairs;
+          this.view.advanced(0, line.steps);
+        }
+        if (line.event === "part") {
+          this.view.advanced(line.done, line.steps);
+          known[line.quantity]?.push(...line.rows);
+          this.view.known(known);
+        }
         if (line.event === "done") {
           this.result = line.result;
           this.view.done(line.result, line.seconds);

@@ -11,6 +11,7 @@ const LONG = 3; // seconds after which the progress is told in words
 export class OverallTile {
   #pairs = null;
   #start = 0;
+  #isKnown = false;
   #clock = null;
   #stage = [0, 1];
 
@@ -47,6 +48,7 @@ export class OverallTile {
 
   begun() {
     this.#start = performance.now();
+    this.#isKnown = false;
     this.#showProgress(true);
     this.#clock = setInterval(() => this.#showSeconds(), 1000);
   }
@@ -62,9 +64,10 @@ export class OverallTile {
     byId("overall-bar").value = done / steps;
   }
 
-  done(result, seconds) {
-    const [epsilon, delta, beta, worst] = [result.epsilon[0], result.delta[0], result.beta[0], result.worst_pair[0]];
-    this.#pairs = result.pairs;
+  /** Show what is known so far of the present design, once its epsilon is: nothing of an earlier design beside it. */
+  known({ pairs, epsilon: [epsilon], delta: [delta], beta: [beta], worst_pair: [worst] }) {
+    if (!epsilon) return;
+    this.#pairs = pairs;
     byId("overall-value").closest(".tile").classList.remove("is-stale");
     showUpper("overall-value", epsilon);
     const rows = [];
@@ -75,6 +78,12 @@ export class OverallTile {
     if (delta) rows.push([`δ at ε = ${delta.epsilon}`, roundedUp(delta.lower, delta.upper, 8)]);
     if (beta) rows.push([`power at α = ${beta.alpha}`, roundedUp(1 - beta.upper, beta.power, 8)]);
     byId("overall-notes").replaceChildren(...terms(rows));
+    if (!this.#isKnown) measure("overall epsilon to paint", this.#start);
+    this.#isKnown = true;
+  }
+
+  done(result, seconds) {
+    this.known(result);
     this.#title();
     byId("overall-label").title = `${about(seconds, 2)} s`;
     measure("overall to paint", this.#start);
