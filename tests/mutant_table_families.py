@@ -20,6 +20,7 @@ TESTS = {
             "engine/family/line_contours.py",
         )
     },
+    "accounting/batched_vertices.py": ["tests/engine/test_family.py", "-k", "beta or trade"],
     "accounting/batched_dual.py": ["tests/accounting/test_batched_dual.py"],
     "accounting/line_pairs.py": ["tests/census/test_any_design.py", "-m", "not soak", "-k", "delta_and or fine"],
 }
@@ -295,5 +296,23 @@ MUTANTS = [
         "accounting/shared_pairs.py",
         "too_large & small_enough",
         "too_large | small_enough",
+    ),
+    (
+        "ends of an edge taken for each other",
+        "accounting/batched_vertices.py",
+        "tails = np.where(own.small, [first, second], [second, first])",
+        "tails = np.where(own.small, [first, second], [first, second])",
+    ),
+    (
+        "an upper bound of beta by lower lines",
+        "accounting/batched_vertices.py",
+        "np.minimum(lines[0][1], lines[1][1])",
+        "np.minimum(lines[0][0], lines[1][0])",
+    ),
+    (
+        "edges that alpha may not lie on",
+        "accounting/batched_vertices.py",
+        "ends[1] - ends[0] == 1",
+        "ends[1] - ends[0] > 1",
     ),
 ]
