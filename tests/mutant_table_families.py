@@ -288,8 +288,8 @@ MUTANTS = [
     (
         "epsilon proved where its ends are, not where their decimals are",
         "accounting/shared_pairs.py",
-        "within = np.nextafter(ends, ends[:, ::-1])",
-        "within = np.nextafter(ends, [-np.inf, np.inf])",
+        "np.nextafter(ends, ends[:, ::-1])",
+        "np.nextafter(ends, [-np.inf, np.inf])",
     ),
     (
         "epsilon proved at one end only",

@@ -105,9 +105,8 @@ class SharedPairs(PairAnswers):
         step[active] = np.inf  # moved since its last evaluation
         step = np.minimum(step, 1.0)
         ends = np.stack([e - step, e + step], axis=1)
-        within = np.nextafter(
-            ends, ends[:, ::-1]
-        )  # where delta proves it for the ends and for the decimals they print as
+        # a proof one double inside holds for the ends and for the decimals they print as
+        within = np.nextafter(ends, ends[:, ::-1])
         asked = [Question(p, Fraction(x)) for p, both in zip(pairs, within.tolist(), strict=True) for x in both]
         proved = both_ends_hold(self.profile(asked).delta, target, error) & (step < _NARROW * (1 + np.abs(e)))
         return np.where(proved, ends[:, 0], np.nan), np.where(proved, ends[:, 1], np.nan)
