@@ -310,9 +310,9 @@ MUTANTS = [
         "np.minimum(lines[0][0], lines[1][0])",
     ),
     (
-        "edges that alpha may not lie on",
+        "the slope of another edge",
         "accounting/batched_vertices.py",
-        "ends[1] - ends[0] == 1",
-        "ends[1] - ends[0] > 1",
+        "[log_slope(lattices[i], e) for",
+        "[log_slope(lattices[i], e + 1) for",
     ),
 ]
