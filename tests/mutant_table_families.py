@@ -22,6 +22,7 @@ TESTS = {
             "engine/family/line_terms.py",
         )
     },
+    "accounting/batched_vertices.py": ["tests/engine/test_family.py", "-k", "beta or trade"],
     "accounting/batched_dual.py": ["tests/accounting/test_batched_dual.py"],
     "accounting/line_pairs.py": ["tests/census/test_any_design.py", "-m", "not soak", "-k", "delta_and or fine"],
 }
@@ -303,13 +304,31 @@ MUTANTS = [
     (
         "epsilon proved where its ends are, not where their decimals are",
         "accounting/shared_pairs.py",
-        "within = np.nextafter(ends, ends[:, ::-1])",
-        "within = np.nextafter(ends, [-np.inf, np.inf])",
+        "np.nextafter(ends, ends[:, ::-1])",
+        "np.nextafter(ends, [-np.inf, np.inf])",
     ),
     (
         "epsilon proved at one end only",
         "accounting/shared_pairs.py",
         "too_large & small_enough",
         "too_large | small_enough",
+    ),
+    (
+        "ends of an edge taken for each other",
+        "accounting/batched_vertices.py",
+        "tails = np.where(own.small, [first, second], [second, first])",
+        "tails = np.where(own.small, [first, second], [first, second])",
+    ),
+    (
+        "an upper bound of beta by lower lines",
+        "accounting/batched_vertices.py",
+        "np.minimum(lines[0][1], lines[1][1])",
+        "np.minimum(lines[0][0], lines[1][0])",
+    ),
+    (
+        "the slope of another edge",
+        "accounting/batched_vertices.py",
+        "[log_slope(lattices[i], e) for",
+        "[log_slope(lattices[i], e + 1) for",
     ),
 ]

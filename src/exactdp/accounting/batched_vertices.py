@@ -35,12 +35,30 @@ class EdgeBetas(NamedTuple):
 
 
 def betas_on_edges(
-    rows_at: RowsAt, lattices: Sequence[Lattice], which: Ints, alphas: Sequence[Fraction], index: Ints
+    rows_at: RowsAt,
+    lattices: Sequence[Lattice],
+    which: Ints,
+    alphas: Sequence[Fraction],
+    index: Ints,
+    estimates: tuple[Ints, RowsAt],
 ) -> EdgeBetas:
-    """beta of each question, 0 < alpha < 1, on the lattice and at the alpha that `which` and `index` say."""
+    """beta of each question, 0 < alpha < 1, on the lattice and at the alpha that `which` and `index` say.
+
+    `estimates` are quick ones of the tails, which are no bounds, for some of the questions: where to begin with these.
+    """
     small, log, error = np.array([side_of(alpha) for alpha in alphas]).T[:, index]
     side = Side(small > 0, log, error)
-    found = _find_edges(rows_at, lattices, which, side)
+    h, r = (np.array(part)[which] for part in zip(*((lattice.h, lattice.r) for lattice in lattices), strict=True))
+    quantile = -ndtri_exp(side.log)
+    # the slope of the continuous Gaussian's tail: that of a lumpy tail says little about its neighbourhood
+    per_step = np.exp(-(quantile**2) / 2 - side.log) / np.sqrt(2 * math.pi * r) * h
+    starts = np.maximum(np.floor(quantile * np.sqrt(r) / h), 0.0).astype(np.int64)
+    some, roughly = estimates
+    if len(some):
+        about = Side(*(part[some] for part in side))
+        starts[some] = _find_edges(lambda i, t: roughly(some[i], t), per_step[some], about, starts[some]).at
+        per_step[some] = np.inf  # so near that the next one is the place to look at
+    found = _find_edges(rows_at, per_step, side, starts)
     edge = np.where(side.small, found.at, -found.at)  # seen from 1 - alpha, the tail at t is that of vertex 1 - t
     lower, upper = np.zeros(len(which)), np.ones(len(which))
     mine = np.flatnonzero(found.is_proved)
@@ -66,13 +84,9 @@ class _Edges(NamedTuple):
     next: Floats
 
 
-def _find_edges(rows_at: RowsAt, lattices: Sequence[Lattice], which: Ints, side: Side) -> _Edges:
+def _find_edges(rows_at: RowsAt, per_step: Floats, side: Side, starts: Ints) -> _Edges:
     """Newton's method for the logarithm of the tail, then halving: where it looks affects speed only."""
-    h, r = (np.array(part)[which] for part in zip(*((lattice.h, lattice.r) for lattice in lattices), strict=True))
-    quantile = -ndtri_exp(side.log)
-    # the slope of the continuous Gaussian's tail: that of a lumpy tail says little about its neighbourhood
-    per_step = np.exp(-(quantile**2) / 2 - side.log) / np.sqrt(2 * math.pi * r) * h
-    t = np.maximum(np.floor(quantile * np.sqrt(r) / h), 0.0).astype(np.int64)
+    t = starts.copy()
     active, n = np.arange(len(t)), len(t)
     ends, rows = np.array([[-_NOWHERE] * n, [_NOWHERE] * n]), np.zeros((2, 2, n))  # the last above, the first below
     for attempt in range(_EDGE_STEPS):

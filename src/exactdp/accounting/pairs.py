@@ -25,12 +25,12 @@ from exactdp.accounting.shared_pairs import SharedPairs, arrays_of
 from exactdp.accounting.tradeoff_vertices import Tail, beta_at_edge, tail_rows, tails_at
 from exactdp.brackets import Point, mirrored_brackets
 from exactdp.cache import Recent
-from exactdp.doubles import Floats, Ints
+from exactdp.doubles import UNDERFLOW, Floats, Ints
 from exactdp.engine.effort import Effort
 from exactdp.engine.family.contours import Family
 from exactdp.engine.lattice.accuracy import RESORT_WIDTH, RESORT_WIDTH_BETA
 from exactdp.engine.lattice.tilts import FAMILY, delta_payoff
-from exactdp.engine.payoff import Payoff, delta_threshold, tail_threshold
+from exactdp.engine.payoff import Payoff, Threshold, delta_threshold, tail_threshold
 from exactdp.errors import LatticeTooFineError
 
 _CONTOURS_HELD = 12
@@ -104,7 +104,13 @@ class Pairs(SharedPairs):
         def rows_at(places: Ints, steps: Ints) -> Floats:
             return self._tails(pairs[places], steps, lambda: contextlib.suppress(LatticeTooFineError))
 
-        return betas_on_edges(rows_at, self.family.typical, self.family.step_of[1][pairs], alphas, index)
+        def estimates(places: Ints, steps: Ints) -> Floats:
+            logs = self.family.estimate_logs(Payoff.TAIL, pairs[places], *_tail_thresholds(steps))
+            rest = np.log(np.maximum(-np.expm1(np.minimum(logs, 0.0)), UNDERFLOW))
+            return np.tile(np.where(steps > 0, logs, rest), (2, 1))
+
+        heavy = np.flatnonzero(self.family.is_heavy(Payoff.TAIL, pairs)), estimates
+        return betas_on_edges(rows_at, self.family.typical, self.family.step_of[1][pairs], alphas, index, heavy)
 
     def _tails_of(self, pair: int, steps: list[int]) -> list[Tail]:
         """Tails of one pair; where its own lattice is too fine, as wide as shared contours leave them."""
@@ -118,14 +124,18 @@ class Pairs(SharedPairs):
 
     def _tails(self, pairs: Ints, steps: Ints, guard: Callable[[], AbstractContextManager[None]]) -> Floats:
         """Tails of pairs at lattice points, one row for each field of a `Tail`."""
-        sides, index = np.unique(np.where(steps > 0, steps, 1 - steps), return_inverse=True)
-        thresholds = [tail_threshold(t) for t in sides.tolist()]
-        bracket = self.family.evaluate_distinct(Payoff.TAIL, pairs, thresholds, index).bracket
+        bracket = self.family.evaluate_distinct(Payoff.TAIL, pairs, *_tail_thresholds(steps)).bracket
         result = tail_rows(steps > 0, bracket)
         for i in np.flatnonzero(bracket.is_wide(RESORT_WIDTH)).tolist():
             with guard():
                 result[:, i] = tails_at(self.answers(int(pairs[i])).contours(), [int(steps[i])])[0]
         return result
+
+
+def _tail_thresholds(steps: Ints) -> tuple[list[Threshold], Ints]:
+    """The distinct thresholds at the upper sides of lattice points, and which of them each one has."""
+    sides, index = np.unique(np.where(steps > 0, steps, 1 - steps), return_inverse=True)
+    return [tail_threshold(t) for t in sides.tolist()], index
 
 
 class PairsOnOwnLattices(Pairs):

@@ -100,5 +100,8 @@ def write_figure(
         raise InvalidInputError(f"A figure is written to a .png, .pdf or .svg file. Found {shown(Path(path).name)}.")
     metadata = _ENDINGS[ending] if caption is None else {**_ENDINGS[ending], _CAPTION[ending]: caption}
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=ending, dpi=_DPI, metadata=metadata)
+    more: dict[str, Any] = (
+        {"pil_kwargs": {"compress_level": 1}} if ending == "png" else {}
+    )  # half the time, a fifth larger
+    figure.savefig(buffer, format=ending, dpi=_DPI, metadata=metadata, **more)
     write_bytes(path, buffer.getvalue())

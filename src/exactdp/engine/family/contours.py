@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from exactdp.brackets import Bracket
 from exactdp.cache import Recent
-from exactdp.doubles import SUM_SLACK, UNIT, Bools, Floats, Ints
+from exactdp.doubles import SUM_SLACK, UNDERFLOW, UNIT, Bools, Floats, Ints
 from exactdp.engine.family.members import Members
 from exactdp.engine.family.nodes import Skeleton
 from exactdp.engine.lattice.contours import Values
@@ -35,6 +35,8 @@ _CONTOURS_HELD = 8
 _SKELETONS_HELD = 3
 _TOGETHER = 2  # rungs that share a skeleton
 _MATRIX = 1 << 17
+_HEAVY = 2000  # nodes of a pair
+_LEADING = 3e-8  # of the largest term
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,33 @@ class Family(Members):
 
         Results do not depend on what is asked together. Where no contour can be shared the bounds are 0 and 1.
         """
+        parts = np.repeat([[0.0], [0.0], [1.0], [0.0]], len(pairs), axis=1)
+        for contour, mine in self._shared(payoff, pairs, thresholds, index):
+            for place, sums in contour.evaluate(pairs[mine], thresholds, index[mine]):
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    parts[:, mine[place]] = sums.log_scale, sums.lower, sums.upper, sums.slope / sums.value
+        return Values(Bracket(parts[0], parts[1], parts[2]), np.nan_to_num(parts[3], posinf=0.0))
+
+    def estimate_logs(self, payoff: Payoff, pairs: Ints, thresholds: list[Threshold], index: Ints) -> Floats:
+        """Logarithms of the same values by their largest terms: no bounds, for searches; 0 where no contour can be shared."""
+        logs = np.zeros(len(pairs))
+        for contour, mine in self._shared(payoff, pairs, thresholds, index):
+            for place, sums in contour.leading.evaluate(pairs[mine], thresholds, index[mine]):
+                logs[mine[place]] = sums.log_scale + np.log(np.maximum(sums.value, UNDERFLOW))
+        return logs
+
+    def is_heavy(self, payoff: Payoff, pairs: Ints) -> Bools:
+        """Which pairs have so many nodes that a look at the largest of them is worth its while. Heuristic: affects speed only."""
+        contour = self.contour(payoff, 0)
+        if contour is None:
+            return np.zeros(len(pairs), dtype=bool)
+        result: Bools = np.bincount(contour.pair_of, minlength=len(self.pairs))[pairs] > _HEAVY
+        return result
+
+    def _shared(
+        self, payoff: Payoff, pairs: Ints, thresholds: list[Threshold], index: Ints
+    ) -> Iterator[tuple[FamilyContour, Ints]]:
+        """The contours that serve questions, each with the places of its own; questions that none serves are left out."""
         which = self.step_of[1][pairs]
         steps = np.array([float(t.steps) for t in thresholds])[index]
         rung_of = np.full(len(pairs), _NO_RUNG, dtype=np.int64)
@@ -90,16 +119,10 @@ class Family(Members):
             x = steps[mine] * lattice.h
             near = x * x < _FARTHEST**2 * lattice.r
             rung_of[mine] = np.where(near, self._rungs(payoff, step, x), _NO_RUNG)
-        parts = np.repeat([[0.0], [0.0], [1.0], [0.0]], len(pairs), axis=1)
         for number in np.unique(rung_of[rung_of != _NO_RUNG]).tolist():
-            mine = np.flatnonzero(rung_of == number)
             contour = self.contour(payoff, number)
-            if contour is None:
-                continue
-            for place, sums in contour.evaluate(pairs[mine], thresholds, index[mine]):
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    parts[:, mine[place]] = sums.log_scale, sums.lower, sums.upper, sums.slope / sums.value
-        return Values(Bracket(parts[0], parts[1], parts[2]), np.nan_to_num(parts[3], posinf=0.0))
+            if contour is not None:
+                yield contour, np.flatnonzero(rung_of == number)
 
     def _rungs(self, payoff: Payoff, step: int, x: Floats) -> Ints:
         """The rungs that serve thresholds x on one of the distinct steps. Heuristic: affects accuracy only."""
@@ -183,6 +206,15 @@ class FamilyContour:
         count = np.bincount(self.pair_of, minlength=len(self.family.pairs))
         first = np.concatenate(([0], np.cumsum(count)[:-1]))
         return _PairTerms(first, count, self.kept, parts, segment_sums(rows, count))
+
+    @cached_property
+    def leading(self) -> FamilyContour:
+        """The same with the largest terms only: its bounds are none, its values are estimates."""
+        terms = self._terms
+        sizes = np.hypot(terms.parts[0], terms.parts[2])
+        keep = sizes > _LEADING * np.repeat(sizes[terms.first], terms.count)
+        real, imag, error = (part[keep] for part in self.logs)
+        return replace(self, pair_of=self.pair_of[keep], kept=self.kept[keep], logs=(real, imag, error))
 
     @cached_property
     def _shifts(self) -> Ints:
