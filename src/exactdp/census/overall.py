@@ -256,7 +256,10 @@ class Overall:
         return _worst_of(self.extremes(epsilons))
 
     def _worst_by_rest(self, epsilons: Sequence[Fraction]) -> Point:
-        """`worst`, of which only 1 - delta need be narrow: where delta is small, a quick look at all pairs is enough."""
+        """`worst`, of which only 1 - delta need be narrow: where delta is small, a quick look at all pairs is enough.
+
+        1 - delta is then as narrow as elsewhere; of betas far smaller than it a curve may lose a few millionths of their size.
+        """
         if not isinstance(self.pairs, SharedPairs):
             return self.worst(epsilons)
         far = self.pairs.spread / 2 + _SMALL_FROM * math.sqrt(self.pairs.spread)
