@@ -43,4 +43,10 @@ MUTANTS = [
         "for k in rows.starts]",
         "for k in (s + 1 for s in rows.starts)]",
     ),
+    (
+        "Poisson's series cut too early",
+        "engine/lattice/ball.py",
+        "* count > 1 - self._log_negligible:",
+        "* count > 1 - 0.5 * self._log_negligible:",
+    ),
 ]

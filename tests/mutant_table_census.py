@@ -203,8 +203,8 @@ MUTANTS = [
     (
         "a stated guarantee that one pair satisfies",
         "census/pair_results.py",
-        "screen([epsilon])), delta).max())",
-        "screen([epsilon])), delta).min())",
+        "screen([epsilon], widths)), delta).max())",
+        "screen([epsilon], widths)), delta).min())",
     ),
     (
         "slices of a grid in another order",

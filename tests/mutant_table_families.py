@@ -17,6 +17,7 @@ TESTS = {
         for file in (
             "engine/family/line_members.py",
             "engine/family/line_nodes.py",
+            "engine/family/line_penalties.py",
             "engine/family/line_contours.py",
             "engine/family/line_terms.py",
         )
@@ -72,12 +73,18 @@ MUTANTS = [
     (
         "partners on the line tested too strictly",
         "engine/family/line_nodes.py",
-        "np.nonzero(together <= budgets",
-        "np.nonzero(1.01 * together <= budgets",
+        "np.nonzero((together <= budgets",
+        "np.nonzero((1.01 * together <= budgets",
+    ),
+    (
+        "nodes of both members of a pair left to the other one",
+        "engine/family/line_nodes.py",
+        "<= others * (1 + _TIE)",
+        "<= others * (1 - 1e-3)",
     ),
     (
         "penalties on the line 1% more",
-        "engine/family/line_nodes.py",
+        "engine/family/line_penalties.py",
         "        v *= 1 - SUM_SLACK\n",
         "        v *= 1 + 1e7 * SUM_SLACK\n",
     ),
@@ -119,15 +126,15 @@ MUTANTS = [
     ),
     (
         "sharper penalties 1% more",
-        "engine/family/line_nodes.py",
+        "engine/family/line_penalties.py",
         "np.maximum(each[known], sharper)",
         "np.maximum(each[known], 1.01 * sharper)",
     ),
     (
         "negligible nodes of a pair judged as if each were the only one",
         "engine/family/line_nodes.py",
-        "minlength=len(self._both)))[pair]",
-        "minlength=len(self._both)))[pair] * 0",
+        "minlength=pairs))[pair]",
+        "minlength=pairs))[pair] * 0",
     ),
     (
         "nodes negligible with the transform only",
@@ -284,14 +291,20 @@ MUTANTS = [
     (
         "an upper end of epsilon that is a little too small",
         "accounting/shared_pairs.py",
-        "<= (target - error)[:, None]",
-        "<= (target + 1e-3)[:, None]",
+        "<= target - error",
+        "<= target + 1e-3",
     ),
     (
         "a lower end of epsilon that is a little too large",
         "accounting/shared_pairs.py",
-        ">= (target + error)[:, None]",
-        ">= (target - 1e-3)[:, None]",
+        ">= target + error",
+        ">= target - 1e-3",
+    ),
+    (
+        "epsilon proved where its ends are, not where their decimals are",
+        "accounting/shared_pairs.py",
+        "within = np.nextafter(ends, ends[:, ::-1])",
+        "within = np.nextafter(ends, [-np.inf, np.inf])",
     ),
     (
         "epsilon proved at one end only",

@@ -116,12 +116,13 @@ def for_file(value: Real, rounding: str) -> str:
     """
     if isinstance(value, Decimal):
         return str(value)
-    if not _is_finite(value):
-        return _endless(value)
-    if isinstance(value, float):  # decimals of doubles are exact, and are compared exactly
+    if isinstance(value, float) and math.isfinite(value):  # decimals of doubles are exact, and are compared exactly
         text, whole = repr(float(value)), Decimal(value)
         if Decimal(text) >= whole if rounding == UP else Decimal(text) <= whole:
             return text
+        return str(_context(_ALL_DIGITS, rounding).plus(whole)).replace("E", "e")
+    if not _is_finite(value):
+        return _endless(value)
     return str(rounded(value, _ALL_DIGITS, rounding)).replace("E", "e")
 
 
@@ -136,11 +137,17 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 def rounded(value: Real, digits: int, rounding: str) -> Decimal:
     """The number with so many significant digits, rounded in the given direction from its exact value."""
-    context = Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    context = _context(digits, rounding)
     if isinstance(value, (int, float, Decimal)) or not _is_finite(value):
         return context.plus(Decimal(value if isinstance(value, (int, Decimal)) else float(value)))
     whole = as_fraction(value)
     return context.divide(Decimal(whole.numerator), Decimal(whole.denominator))
+
+
+@lru_cache(maxsize=64)
+def _context(digits: int, rounding: str) -> Context:
+    """The context of a rounding; that flags are raised in it says nothing to anyone."""
+    return Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
 def _written(number: Decimal, value: Real, digits: int) -> str:

@@ -17,6 +17,7 @@ from exactdp.accounting.composition import Composition
 from exactdp.accounting.directions import BothDirections
 from exactdp.brackets import Bracket
 from exactdp.census.overall import Overall, SeparateOverall
+from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.accuracy import ACCURACY
 from exactdp.engine.lattice.contours import Contours
 from exactdp.errors import AccuracyWarning
@@ -34,6 +35,23 @@ def test_where_the_sieve_is_wide_a_list_of_values_is_asked() -> None:
     assert 0 < bounds.lower <= bounds.upper <= bounds.lower * (1 + 1e-10)
     exact = listed(CLUMPS.mechanisms).delta(Fraction(640))
     assert bounds.lower <= exact <= bounds.upper
+
+
+def test_one_of_many_pairs_is_answered_by_a_list_or_on_the_line_where_the_sieve_would_keep_most_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Coarse noise: a list where the values are few, no lattice where it is fine; fine noise as ever."""
+    coarse = 2 * DiscreteGaussian("3/4") + 2 * DiscreteGaussian("7/9")
+    assert isinstance(planner.answers_for(coarse.mechanisms, Effort()), planner.OnLattice)
+    quick = planner.quick_answers_for(coarse.mechanisms, Effort())
+    assert not isinstance(quick, planner.OnLattice)
+    found = quick.point([Fraction(5)]).delta
+    exact = listed(coarse.mechanisms).delta(Fraction(5))
+    assert found.lower_floats()[0] <= exact <= found.upper_floats()[0] <= found.lower_floats()[0] * (1 + 1e-10)
+    dhc = census.release("dhc-persons-us").pair(13, 13)
+    assert isinstance(planner.quick_answers_for(dhc.mechanisms, Effort()), planner.OnLattice)
+    monkeypatch.setattr(planner, "SIEVED_STEPS", 100)
+    assert not isinstance(planner.quick_answers_for(dhc.mechanisms, Effort()), planner.OnLattice)
 
 
 @pytest.mark.parametrize("many_steps", [planner.MANY_STEPS, 10**9], ids=["list first", "sieve first"])

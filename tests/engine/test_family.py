@@ -12,11 +12,12 @@ import pytest
 
 import exactdp.engine.family.nodes as module
 import oracle
+from exactdp.accounting.epsilon_search import both_readings
 from exactdp.accounting.pairs import Pairs
 from exactdp.accounting.privacy_profile import profile
 from exactdp.accounting.separate_pairs import Question
 from exactdp.accounting.shared_pairs import both_ends_hold
-from exactdp.brackets import Bracket
+from exactdp.brackets import Bracket, Point
 from exactdp.engine.family.contours import Family, FamilyContour
 from exactdp.engine.lattice.ball import BallContour
 from exactdp.engine.lattice.contours import Contours
@@ -228,19 +229,36 @@ def test_too_many_nodes_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.all(found.upper_floats() - found.lower_floats() <= 1e-11 * found.upper_floats())
 
 
-def test_an_epsilon_is_proved_at_both_ends_and_in_both_readings() -> None:
+def test_an_epsilon_is_proved_at_both_ends() -> None:
     def holds(*deltas: float) -> bool:
-        values = np.log(np.array(deltas))
-        bracket = Bracket(values, np.ones(4) * (1 - 1e-13), np.ones(4) * (1 + 1e-13))
+        bracket = Bracket(np.log(np.array(deltas)), np.ones(2) * (1 - 1e-13), np.ones(2) * (1 + 1e-13))
         return bool(both_ends_hold(bracket, np.array([math.log(1e-6)]), np.array([1e-12]))[0])
 
     high, low = 1e-6 * (1 + 1e-9), 1e-6 * (1 - 1e-9)
-    assert holds(high, high, low, low)
-    assert not holds(high, low, low, low)
-    assert not holds(low, high, low, low)
-    assert not holds(high, high, high, low)
-    assert not holds(high, high, low, high)
-    assert not holds(1e-6, high, low, low)
+    assert holds(high, low)
+    assert not holds(low, low)
+    assert not holds(high, high)
+    assert not holds(1e-6, low)
+    assert not holds(high, 1e-6)
+
+
+def test_an_epsilon_is_proved_in_both_readings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The points of the proof are inside of the ends, whether these are read as binary numbers or as decimals."""
+    asked: list[list[Question]] = []
+    profile_of = Pairs.profile
+
+    def noted(self: Pairs, questions: list[Question]) -> Point:
+        asked.append(questions)
+        return profile_of(self, questions)
+
+    monkeypatch.setattr(Pairs, "profile", noted)
+    questions = [Question(p, Fraction(d)) for p in range(3) for d in ("1e-3", "1e-6", "1e-9")]
+    lower, upper = Pairs(family(1)).epsilons(questions)
+    inside = [question.at for question in asked[-1]]
+    assert len(inside) == 2 * len(questions)
+    for low, high, first, second in zip(lower.tolist(), upper.tolist(), inside[::2], inside[1::2], strict=True):
+        assert max(both_readings(low)) <= first
+        assert second <= min(both_readings(high))
 
 
 def test_far_tails_are_answered_pair_by_pair_and_some_families_cannot_share() -> None:

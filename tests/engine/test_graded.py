@@ -170,3 +170,24 @@ def test_rungs_that_share_a_contour_lie_inside_its_interval() -> None:
         for index in range(1 + rung_index(LATTICE, payoff, -LATTICE.r / 2 if payoff is Payoff.COMPLEMENT else 40.0)):
             own, wide = rung(LATTICE, payoff, index), wide_rung(LATTICE, payoff, shared_rung(index))
             assert wide.x_low <= own.x_low <= own.x_high <= wide.x_high
+
+
+@pytest.mark.parametrize("bits", [60, 150, 400])
+def test_theta_by_its_series_is_jacobis_function(bits: int) -> None:
+    """At every residue, the largest included; for s below 1/4 there is no series."""
+    lattice = Lattice(tuple(Group(Fraction(s), 1, 1) for s in ("1/5", "1/4", "2/3", "8/3", "137")))
+    plan = make_plan(lattice, wide_rung(lattice, Payoff.DELTA, 2), -20.0)
+    contour = BallContour(plan, bits)
+    for i, (group, (_, rest)) in enumerate(zip(lattice.groups, contour._centres, strict=True)):
+        with precision(bits):
+            assert bool(contour._theta_constants[i].terms) == (group.sigma2 >= Fraction(1, 4))
+        for r in (0, 1, -1, plan.nodes // 3, plan.nodes // 2, -(plan.nodes // 2)):
+            with precision(bits):
+                found = contour._theta_ratio(i, r)
+            with precision(4 * bits + 4000):
+                period = 2 * arb.pi() * ball(group.sigma2)
+                top = acb(ball(rest), period * r / plan.nodes).modular_theta(acb(0, period))[2]
+                exact = top / acb(ball(rest)).modular_theta(acb(0, period))[2]
+                assert found.contains(exact), (group, r)
+                radius = found.real.rad() + found.imag.rad()
+                assert radius <= 1e5 * (arb(2) ** -bits) * (1 + abs(exact)), (group, r)

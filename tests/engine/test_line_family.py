@@ -15,13 +15,16 @@ import pytest
 from any_oracle import listed as any_listed
 from exactdp import DiscreteGaussian, DiscreteLaplace, Gaussian
 from exactdp.balls import BITS, ball, precision
+from exactdp.engine.family import line_nodes, line_penalties
 from exactdp.engine.family.line_contours import LineFamily, LineFamilyContour
-from exactdp.engine.family.line_nodes import LineSkeleton, _Frame, _NodeSearch, _Teeth, _weakest
+from exactdp.engine.family.line_nodes import LineSkeleton, _Frame, _NodeSearch, _weakest
+from exactdp.engine.family.line_penalties import Teeth
 from exactdp.engine.lattice import tilts
 from exactdp.engine.line.float64 import LineSums
 from exactdp.engine.line.tilts import Ladder, LineRung
 from exactdp.engine.payoff import Payoff
 from exactdp.engine.sieve.fixed_point import Turn, phases_of_bits, phases_of_turns
+from exactdp.errors import LatticeTooFineError
 from exactdp.mechanisms.loss import Peak
 from exactdp.mechanisms.theta import untilted_penalty
 from release_oracle import Listed, listed
@@ -58,8 +61,7 @@ def rungs_at(y: float, count: int = 1) -> list[LineRung]:
 def contour_at(y: float, width: float, tilt: Fraction | None = None) -> LineFamilyContour:
     rung = rungs_at(y)[0]
     rung = rung if tilt is None else replace(rung, tilt=tilt)
-    skeleton, left = LineSkeleton.build(FAMILY, ALL, [rung], width, math.inf)
-    assert skeleton is not None
+    (skeleton,), left = LineSkeleton.build(FAMILY, ALL, [rung], width, math.inf)
     assert not len(left)
     return LineFamilyContour.plan(skeleton, rung)
 
@@ -104,8 +106,10 @@ def exact_penalties(frame: _Frame) -> np.ndarray:
 
 
 def search_of(frame: _Frame, heavy: bool) -> set[tuple[int, int]]:
-    teeth = _Teeth(FAMILY, frame.tilted, frame.peaks, frame.period)
-    pair_of, nodes = _NodeSearch(frame, teeth, ALL).nodes(np.full(len(MEMBERS) + 1, heavy))
+    teeth = Teeth(FAMILY, frame.tilted, frame.peaks, frame.period)
+    search = _NodeSearch(frame, teeth, ALL)
+    [(places, pair_of, nodes)] = search.batches(np.full(len(MEMBERS) + 1, heavy), np.ones(len(ALL)))
+    assert places.tolist() == ALL.tolist()
     return set(zip(pair_of.tolist(), nodes.tolist(), strict=True))
 
 
@@ -268,6 +272,40 @@ def test_contours_of_one_pair_hold_the_truth_and_leave_other_pairs_out(e: Fracti
     assert FAMILY.own_contours(place, WIDEST, (1e-6, 0.0)) == ()
 
 
+def test_pairs_in_batches_have_the_nodes_that_they_have_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    rung = rungs_at(3.0)[0]
+    (whole,), _ = LineSkeleton.build(FAMILY, ALL, [rung], 1e-5, math.inf)
+    monkeypatch.setattr(line_nodes, "_AIMED_AT", float(whole.counts.max()))
+    parts, left = LineSkeleton.build(FAMILY, ALL, [rung], 1e-5, math.inf)
+    assert len(parts) > 1
+    assert not len(left)
+    found = {(int(part.pairs[i]), k) for part in parts for i, k in zip(part.pair_of, part.kept.tolist(), strict=True)}
+    assert found == set(zip(whole.pair_of.tolist(), whole.kept.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_pairs_whose_nodes_cannot_be_listed_do_not_take_others_along(
+    monkeypatch: pytest.MonkeyPatch, heavy: bool
+) -> None:
+    """Here member 2 with itself: pairs that are expected to have fewer nodes have all of them all the same."""
+    rung = rungs_at(3.0)[0]
+    (whole,), _ = LineSkeleton.build(FAMILY, ALL, [rung], 1e-5, math.inf)
+    monkeypatch.setattr(line_penalties, "_MOST_OF_MEMBER", -1.0 if heavy else math.inf)
+    search = _NodeSearch._search
+
+    def searched(self: _NodeSearch, strengths: np.ndarray) -> np.ndarray:
+        if np.array_equal(strengths, self._teeth.strengths[2] * 2):
+            raise LatticeTooFineError("too many windows")
+        return search(self, strengths)
+
+    monkeypatch.setattr(_NodeSearch, "_search", searched)
+    (skeleton,), left = LineSkeleton.build(FAMILY, ALL, [rung], 1e-5, math.inf)
+    assert {PAIRS.index((2, 2))} <= set(left.tolist()) == set(ALL.tolist()) - set(skeleton.pairs.tolist())
+    assert PAIRS.index((1, 2)) in skeleton.pairs
+    for i, p in enumerate(skeleton.pairs.tolist()):
+        assert skeleton.kept[skeleton.pair_of == i].tolist() == whole.kept[whole.pair_of == p].tolist()
+
+
 # --- the error account ------------------------------------------------------------------------------------------------------
 
 
@@ -312,8 +350,7 @@ def test_the_aliasing_bound_is_reached_where_the_payoff_is_full(monkeypatch: pyt
     family = LineFamily(({Gaussian(2): 3}, {Gaussian(3): 1}), ((0, 0), (1,)))
     monkeypatch.setattr(_Frame, "_period", lambda self, where, variance: 40.0)
     rung = replace(Ladder(family.total(0)).rung_of(1.0), tilt=Fraction(1, 32))
-    skeleton, _ = LineSkeleton.build(family, np.array([0, 1]), [rung], 1e-12, math.inf)
-    assert skeleton is not None
+    (skeleton,), _ = LineSkeleton.build(family, np.array([0, 1]), [rung], 1e-12, math.inf)
     sums = LineFamilyContour.plan(skeleton, rung).sums(np.array([1]), [Fraction(1)], np.array([0]))  # sets the bound
     with mpmath.workdps(40):
         y, m = mpmath.mpf(1), mpmath.sqrt(mpmath.mpf(1) / 3)
@@ -447,8 +484,7 @@ def test_the_rounding_term_is_needed_and_enough(tilt: int) -> None:
     noise = DiscreteGaussian(sigma=2.3)
     family = LineFamily(({Gaussian(2): 1, noise: 1}, {Gaussian(4): 2, noise: 2}), ((0, 0), (0, 1), (1, 1)))
     rung = replace(Ladder(family.total(2)).rung_of(2.0), tilt=Fraction(tilt))
-    skeleton, _ = LineSkeleton.build(family, np.arange(3), [rung], 1e-12, math.inf)
-    assert skeleton is not None
+    (skeleton,), _ = LineSkeleton.build(family, np.arange(3), [rung], 1e-12, math.inf)
     sums = LineFamilyContour.plan(skeleton, rung).sums(np.arange(3), [Fraction(2)], np.zeros(3, dtype=np.int64))
     both_ways = sums.dropped + sums.rounding
     for p in range(3):

@@ -15,7 +15,7 @@ from scipy.special import ndtri_exp
 
 from exactdp.accounting.batched_dual import betas_from_profiles
 from exactdp.accounting.directions import BothDirections
-from exactdp.accounting.planner import answers_for
+from exactdp.accounting.planner import quick_answers_for
 from exactdp.accounting.privacy_profile import point_of_values
 from exactdp.accounting.separate_pairs import HELD, Question
 from exactdp.accounting.shared_pairs import USELESS, SharedPairs
@@ -40,6 +40,9 @@ class LinePairs(SharedPairs):
     resort_width: ClassVar[float] = _RESORT_WIDTH
     resort_width_beta: ClassVar[float] = _RESORT_WIDTH_BETA
     _held: Recent[int, BothDirections] = field(default_factory=lambda: Recent(HELD), repr=False, compare=False)
+    _roughly: Recent[tuple[Width, Width], LinePairs] = field(
+        default_factory=lambda: Recent(len(ROUGH)), repr=False, compare=False
+    )
 
     @property
     def count(self) -> int:
@@ -67,7 +70,7 @@ class LinePairs(SharedPairs):
 
     def answers(self, pair: int) -> BothDirections:
         """What answers for one pair alone; some are held."""
-        return self._held.get(pair, lambda: answers_for(self.mechanisms(pair), Effort()))
+        return self._held.get(pair, lambda: quick_answers_for(self.mechanisms(pair), Effort()))
 
     def shared_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
         """On the contours of the family."""
@@ -77,15 +80,14 @@ class LinePairs(SharedPairs):
         """On contours with less smoothing for each pair by itself."""
         return self._at(pairs, epsilons, index, FINE)
 
-    def screen(self, epsilons: Sequence[Fraction]) -> Iterator[Point]:
+    def screen(self, epsilons: Sequence[Fraction], widths: tuple[Width, Width] = ROUGH[-1]) -> Iterator[Point]:
         """On rough contours, in a fraction of the time."""
-        everyone, rough = np.arange(self.count), self._rough
+        everyone, rough = np.arange(self.count), self._rough(widths)
         for epsilon in epsilons:
             yield rough.shared_at(everyone, [epsilon], np.zeros_like(everyone))
 
-    @cached_property
-    def _rough(self) -> LinePairs:
-        return LinePairs(replace(self.family, widths=ROUGH))
+    def _rough(self, widths: tuple[Width, Width]) -> LinePairs:
+        return self._roughly.get(widths, lambda: LinePairs(replace(self.family, widths=widths, together=1)))
 
     def epsilons_of_few(self, questions: list[Question]) -> tuple[Floats, Floats]:
         """On contours of each pair by itself: for a few pairs these take less time than those that all share."""

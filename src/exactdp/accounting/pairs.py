@@ -7,7 +7,6 @@ The shared contours of `engine.family` answer nearly everything. What they leave
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -16,27 +15,24 @@ from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtri_exp
 
+from exactdp.accounting.batched_vertices import EdgeBetas, betas_on_edges
 from exactdp.accounting.directions import BothDirections
 from exactdp.accounting.planner import answers_for, sieve_suits
 from exactdp.accounting.privacy_profile import point_of_values
 from exactdp.accounting.separate_pairs import PairAnswers, Question
-from exactdp.accounting.shared_pairs import SharedPairs
-from exactdp.accounting.tradeoff_vertices import Tail, beta_at_edge, tails_at, tails_of_bracket, upper_side
+from exactdp.accounting.shared_pairs import SharedPairs, arrays_of
+from exactdp.accounting.tradeoff_vertices import Tail, beta_at_edge, tail_rows, tails_at
 from exactdp.brackets import Point, mirrored_brackets
 from exactdp.cache import Recent
 from exactdp.doubles import Floats, Ints
 from exactdp.engine.effort import Effort
 from exactdp.engine.family.contours import Family
 from exactdp.engine.lattice.accuracy import RESORT_WIDTH, RESORT_WIDTH_BETA
-from exactdp.engine.lattice.contours import Values
 from exactdp.engine.lattice.tilts import FAMILY, delta_payoff
 from exactdp.engine.payoff import Payoff, delta_threshold, tail_threshold
 from exactdp.errors import LatticeTooFineError
-from exactdp.numbers import log_rational
 
-_EDGE_STEPS = 4
 _CONTOURS_HELD = 12
 
 
@@ -75,7 +71,8 @@ class Pairs(SharedPairs):
         which = family.step_of[1][pairs]
         combined, inverse = np.unique(which * len(epsilons) + index, return_inverse=True)
         kinds, thresholds = [], []
-        for step, e in ((family.typical[i // len(epsilons)], abs(epsilons[i % len(epsilons)])) for i in combined):
+        sizes = [e if e.numerator >= 0 else -e for e in epsilons]
+        for step, e in ((family.typical[i // len(sizes)], sizes[i % len(sizes)]) for i in combined.tolist()):
             kinds.append(delta_payoff(step, e, FAMILY))
             thresholds.append(delta_threshold(step, e))
         rows = np.empty((7, len(pairs)))
@@ -84,77 +81,51 @@ class Pairs(SharedPairs):
             values = family.evaluate_distinct(kind, pairs[mine], thresholds, inverse[mine])
             rows[:, mine] = point_of_values(kind, values).rows()
         point = Point.of_rows(rows)
-        if all(e >= 0 for e in epsilons):
+        if all(e.numerator >= 0 for e in epsilons):
             return point
         return mirrored_brackets(point, [epsilons[i] for i in index])
 
     def betas(self, questions: list[Question]) -> tuple[Floats, Floats]:
         """Certified bounds of beta at each question's alpha, 0 < alpha < 1 (Theorem 6)."""
-        lower, upper = np.empty(len(questions)), np.empty(len(questions))
-        edges = self._find_edges(questions)
-        wanted: list[tuple[int, int]] = []
-        for question, near in zip(questions, edges, strict=True):
-            if near is not None:
-                total = self.family.typical_of(question.pair).spread_steps
-                wanted += [(question.pair, t) for s in range(near - 1, near + 3) for t in (s, total + 1 - s)]
-        known = dict(zip(wanted, self._tails_as_they_are(wanted), strict=True))
-        for i, (question, near) in enumerate(zip(questions, edges, strict=True)):
-            ends = (0.0, 1.0)
-            if near is not None:
-                lattice = self.family.typical_of(question.pair)
-                ends = beta_at_edge(lattice, question.at, near, partial(self._look_up, known, question.pair))
+        lower, upper, edges = self.betas_on_edges(questions)
+        for i in np.flatnonzero(~(upper - lower <= RESORT_WIDTH_BETA * upper)).tolist():
+            pair, alpha = questions[i]
+            tails_at = partial(self._tails_of, pair)
+            ends = beta_at_edge(self.family.typical_of(pair), alpha, int(edges[i]), tails_at)
             if not ends[1] - ends[0] <= RESORT_WIDTH_BETA * ends[1]:
-                ends = self.answers(question.pair).beta_bracket(question.at)
+                ends = self.answers(pair).beta_bracket(alpha)
             lower[i], upper[i] = ends
         return lower, upper
 
-    def _look_up(self, known: dict[tuple[int, int], Tail], pair: int, steps: list[int]) -> list[Tail]:
-        missing = [(pair, t) for t in steps if (pair, t) not in known]
-        known.update(zip(missing, self._tails_as_they_are(missing), strict=True))
-        return [known[pair, t] for t in steps]
+    def betas_on_edges(self, questions: list[Question]) -> EdgeBetas:
+        """The same as all pairs together find them, 0 and 1 where they do not, and the edge of each pair's polygon."""
+        pairs, alphas, index = arrays_of(questions)
+
+        def rows_at(places: Ints, steps: Ints) -> Floats:
+            return self._tails(pairs[places], steps, lambda: contextlib.suppress(LatticeTooFineError))
+
+        return betas_on_edges(rows_at, self.family.typical, self.family.step_of[1][pairs], alphas, index)
+
+    def _tails_of(self, pair: int, steps: list[int]) -> list[Tail]:
+        """Tails of one pair; where its own lattice is too fine, as wide as shared contours leave them."""
+        guard = lambda: contextlib.suppress(LatticeTooFineError)  # noqa: E731
+        return [Tail(*ends) for ends in self._tails(np.full(len(steps), pair), np.array(steps), guard).T.tolist()]
 
     def tails(self, points: list[tuple[int, int]]) -> list[Tail]:
         """P(S >= h t) for each (pair, t), certified. Refused where a pair's own lattice is needed and too fine."""
-        return self._tails(points, contextlib.nullcontext)
+        pairs, steps = np.array(points, dtype=np.int64).reshape(-1, 2).T
+        return [Tail(*ends) for ends in self._tails(pairs, steps, contextlib.nullcontext).T.tolist()]
 
-    def _tails_as_they_are(self, points: list[tuple[int, int]]) -> list[Tail]:
-        """The same; where a pair's own lattice is too fine, as wide as shared contours leave them."""
-        return self._tails(points, lambda: contextlib.suppress(LatticeTooFineError))
-
-    def _tails(self, points: list[tuple[int, int]], guard: Callable[[], AbstractContextManager[None]]) -> list[Tail]:
-        if not points:
-            return []
-        bracket = self._tail_values(points).bracket
-        result = tails_of_bracket([t for _, t in points], bracket)
-        for i in np.flatnonzero(bracket.is_wide(RESORT_WIDTH)):
+    def _tails(self, pairs: Ints, steps: Ints, guard: Callable[[], AbstractContextManager[None]]) -> Floats:
+        """Tails of pairs at lattice points, one row for each field of a `Tail`."""
+        sides, index = np.unique(np.where(steps > 0, steps, 1 - steps), return_inverse=True)
+        thresholds = [tail_threshold(t) for t in sides.tolist()]
+        bracket = self.family.evaluate_distinct(Payoff.TAIL, pairs, thresholds, index).bracket
+        result = tail_rows(steps > 0, bracket)
+        for i in np.flatnonzero(bracket.is_wide(RESORT_WIDTH)).tolist():
             with guard():
-                result[i] = tails_at(self.answers(points[i][0]).contours(), [points[i][1]])[0]
+                result[:, i] = tails_at(self.answers(int(pairs[i])).contours(), [int(steps[i])])[0]
         return result
-
-    def _tail_values(self, points: list[tuple[int, int]]) -> Values:
-        pairs = np.array([pair for pair, _ in points], dtype=np.int64)
-        return self.family.evaluate(Payoff.TAIL, pairs, [tail_threshold(upper_side(t)) for _, t in points])
-
-    def _find_edges(self, questions: list[Question]) -> list[int | None]:
-        """`tradeoff_vertices.find_edge` for all questions together. Heuristic: affects width and speed only."""
-        mirror = np.array([q.at > Fraction(1, 2) for q in questions])
-        logs = np.array([log_rational(1 - q.at if m else q.at) for q, m in zip(questions, mirror, strict=True)])
-        which = self.family.step_of[1][[q.pair for q in questions]]
-        h = np.array([lattice.h for lattice in self.family.typical])[which]
-        spread = self.spread
-        quantile = -ndtri_exp(logs)
-        # the slope of the continuous Gaussian's tail: that of a lumpy tail says little about its neighbourhood
-        per_step = np.exp(-(quantile**2) / 2 - logs) / math.sqrt(2 * math.pi * spread) * h
-        t = np.maximum(np.floor(quantile * math.sqrt(spread) / h), 1.0)
-        active = np.arange(len(t))
-        for _ in range(_EDGE_STEPS):
-            values = self._tail_values([(questions[i].pair, int(t[i])) for i in active])
-            move = np.floor((values.bracket.log_upper() - logs[active]) / per_step[active])
-            t[active] = np.maximum(t[active] + move, 1.0)
-            active = active[np.abs(move) > 1]
-            if not len(active):
-                break
-        return [-int(x) if m else int(x) for x, m in zip(t, mirror, strict=True)]
 
 
 class PairsOnOwnLattices(Pairs):

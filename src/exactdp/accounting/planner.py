@@ -41,6 +41,12 @@ FEW_VALUES = math.log(1e6)
 MANY_STEPS = 10_000
 """Lattice steps in one standard deviation of the loss from which a contour takes longer than such a list."""
 
+LISTED_VALUES = math.log(1e11)
+"""log of the number of values up to which a list of them is quicker than a sieve that has to keep most nodes."""
+
+SIEVED_STEPS = 100_000
+"""Lattice steps in one standard deviation of the loss up to which a sieve can keep most nodes."""
+
 _LOG = logging.getLogger(__name__)
 _Asked = TypeVar("_Asked")
 _T = TypeVar("_T")
@@ -170,6 +176,20 @@ def answers_for(mechanisms: Mapping[Mechanism, int], effort: Effort) -> BothDire
     if lattice is None:
         return BothDirections(mechanisms, effort)
     return (OnLattice if on_lattice else BothDirections)(mechanisms, effort, lattice)
+
+
+def quick_answers_for(mechanisms: Mapping[Mechanism, int], effort: Effort) -> BothDirections:
+    """The same for one of many pairs for which contours that pairs share are too coarse: noise so coarse that most nodes matter.
+
+    A list of all values comes first where they are few (about 1e-11 wide), and a fine lattice is not tried, whose nodes would
+    be too many. Heuristic: affects speed and accuracy only.
+    """
+    found = answers_for(mechanisms, effort)
+    if isinstance(found, OnLattice):
+        few = expected_values(TotalLoss.of(mechanisms), 0.0) <= LISTED_VALUES
+        if few or math.sqrt(found.lattice.r) > SIEVED_STEPS * found.lattice.h:
+            return BothDirections(mechanisms, effort, found.lattice)
+    return found
 
 
 def sieve_suits(lattice: Lattice) -> bool:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from exactdp.accounting.epsilon_search import both_readings, gaussian_start, newton_step
+from exactdp.accounting.epsilon_search import gaussian_start, newton_step
 from exactdp.accounting.separate_pairs import PairAnswers, Question
 from exactdp.brackets import Bracket, Point, overwrite
 from exactdp.doubles import EXP_SLACK, Bools, Floats, Ints
@@ -100,22 +100,21 @@ class SharedPairs(PairAnswers):
 
     def _search_epsilons(self, questions: list[Question]) -> tuple[Floats, Floats]:
         """Newton's method for all questions together, then a proof of both ends; nan where that did not suffice."""
-        pairs = [q.pair for q in questions]
+        numbers, deltas, index = arrays_of(questions)
+        pairs: list[int] = numbers.tolist()
         spreads = np.array(self.spreads(pairs))
-        logs = {q.at: log_rational(q.at) for q in questions}
-        known: dict[tuple[float, Fraction], float] = {}
-        for spread, q in zip(spreads.tolist(), questions, strict=True):
-            if (spread, q.at) not in known:
-                known[spread, q.at] = gaussian_start(spread, q.at)
-        target = np.array([logs[q.at] for q in questions])
+        target = np.array([log_rational(delta) for delta in deltas])[index]
+        each = list(zip(spreads.tolist(), index.tolist(), strict=True))
+        starts = {(spread, i): gaussian_start(spread, deltas[i]) for spread, i in dict.fromkeys(each)}
         error = EXP_SLACK * (1 + np.abs(target))
         longest = 1 + np.sqrt(spreads)
-        e = np.array([known[spread, q.at] for spread, q in zip(spreads.tolist(), questions, strict=True)])
+        e = np.array([starts[one] for one in each])
         step = np.full(len(e), np.inf)
         active = np.arange(len(e))  # a question stops by itself, so that its result does not depend on the others
         for _ in range(_NEWTON_STEPS):
             x = e[active]
-            point = self.profile([Question(pairs[i], Fraction(y)) for i, y in zip(active, x.tolist(), strict=True)])
+            exact = {y: Fraction(y) for y in x.tolist()}  # the same for many pairs in the beginning
+            point = self.profile([Question(pairs[i], exact[y]) for i, y in zip(active, x.tolist(), strict=True)])
             bottom, top = point.delta.log_lower(), point.delta.log_upper()
             move, step[active], going = newton_step(x, (bottom, top), point.log_density, target[active], error[active])
             active = active[going]
@@ -125,20 +124,21 @@ class SharedPairs(PairAnswers):
         step[active] = np.inf  # moved since its last evaluation
         step = np.minimum(step, 1.0)
         ends = np.stack([e - step, e + step], axis=1)
-        asked = [
-            Question(p, r) for p, both in zip(pairs, ends.tolist(), strict=True) for x in both for r in both_readings(x)
-        ]
+        # one double inside of the ends delta proves it for them and for the decimals that they print as
+        within = np.nextafter(ends, ends[:, ::-1])
+        asked = [Question(p, Fraction(x)) for p, both in zip(pairs, within.tolist(), strict=True) for x in both]
         proved = both_ends_hold(self.profile(asked).delta, target, error) & (step < _NARROW * (1 + np.abs(e)))
         return np.where(proved, ends[:, 0], np.nan), np.where(proved, ends[:, 1], np.nan)
 
 
 def both_ends_hold(delta: Bracket, target: Floats, error: Floats) -> Bools:
-    """For each question, from delta at both readings of the lower end and then of the upper end: are both ends proved?
+    """For each question, from delta one double inside of the lower end and of the upper end: are both ends proved?
 
-    The lower end needs delta at least the target, the upper end delta at most the target (logarithms, Theorem 5).
+    The lower end needs delta at least the target, the upper end delta at most the target (logarithms, Theorem 5). delta falls
+    with epsilon, so that the ends have it as well, whether they are read as binary numbers or as the decimals they print as.
     """
-    too_large = np.all(delta.log_lower().reshape(-1, 2, 2)[:, 0] >= (target + error)[:, None], axis=1)
-    small_enough = np.all(delta.log_upper().reshape(-1, 2, 2)[:, 1] <= (target - error)[:, None], axis=1)
+    too_large = delta.log_lower().reshape(-1, 2)[:, 0] >= target + error
+    small_enough = delta.log_upper().reshape(-1, 2)[:, 1] <= target - error
     result: Bools = too_large & small_enough
     return result
 

@@ -13,11 +13,11 @@ Everything near 0 is computed as a tail, never as 1 minus something: alpha near 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from flint import arb
@@ -25,7 +25,7 @@ from scipy.special import ndtri_exp
 
 from exactdp.accounting.tradeoff_curve import TradeOffCurve, lower_hull
 from exactdp.brackets import Bracket
-from exactdp.doubles import EXP_SLACK, FORMULA_SLACK, TINY, UNIT, exp_below
+from exactdp.doubles import EXP_SLACK, FORMULA_SLACK, TINY, UNIT, Bools, Floats, exp_below
 from exactdp.engine.lattice.accuracy import RESORT_WIDTH, Resort, refine
 from exactdp.engine.lattice.conditioning import decisive, mix, support
 from exactdp.engine.lattice.contours import Contours
@@ -67,11 +67,15 @@ def upper_side(step: int) -> int:
 
 def tails_of_bracket(steps: list[int], bracket: Bracket) -> list[Tail]:
     """The tails at lattice points of either sign from the values at their upper sides."""
+    return [Tail(*ends) for ends in tail_rows(np.array(steps) > 0, bracket).T.tolist()]
+
+
+def tail_rows(is_upper: Bools, bracket: Bracket) -> Floats:
+    """The same as rows, one for each field of a `Tail`, from whether each point is its own upper side."""
     other = bracket.one_minus()
-    lows, highs = bracket.log_lower(), bracket.log_upper()
-    rest_lows, rest_highs = other.log_lower(), other.log_upper()
-    ends = zip(steps, lows.tolist(), highs.tolist(), rest_lows.tolist(), rest_highs.tolist(), strict=True)
-    return [Tail(a, b, c, d) if step > 0 else Tail(c, d, a, b) for step, a, b, c, d in ends]
+    rows = np.array([bracket.log_lower(), bracket.log_upper(), other.log_lower(), other.log_upper()])
+    result: Floats = np.where(is_upper, rows, rows[[2, 3, 0, 1]])
+    return result
 
 
 def _conditioned(contours: Contours, t: int) -> Bracket | None:
@@ -103,16 +107,15 @@ def beta_at_edge(
     lattice: Lattice, alpha: Fraction, near: int, tails_at: Callable[[list[int]], list[Tail]]
 ) -> tuple[float, float]:
     """The bounds of beta(alpha) from certified tails, searched from edge `near`, which only affects speed."""
-    side = _side(alpha)
+    side = side_of(alpha)
     tails = surrounding_vertices(near, tails_at, side.alpha_at_least, side.alpha_at_most)
     betas = dict(zip(tails, tails_at([lattice.spread_steps + 1 - t for t in tails]), strict=True))
 
-    # h t - R/2 in whole numbers, of which Python gives the nearest double of a quotient
-    whole = math.lcm(lattice.step.denominator, 2 * lattice.spread.denominator)
-    rise, fall = int(lattice.step * whole), int(lattice.spread / 2 * whole)
-
     def line(vertex: int, edge: int) -> tuple[float, float]:
-        return side.line(betas[vertex], tails[vertex], (rise * edge - fall) / whole)
+        ends = side.line(
+            betas[vertex][:2], tails[vertex][:2] if side.small else tails[vertex][2:], log_slope(lattice, edge)
+        )
+        return float(ends[0]), float(ends[1])
 
     lower, upper = polygon_bounds(list(tails), line)
     # a few times the smallest double covers the underflow of the parts of `upper`
@@ -176,52 +179,65 @@ def polygon_bounds(vertices: list[int], line: Callable[[int, int], tuple[_End, _
     return max(lowers), max(uppers)
 
 
-class _Side:
-    """alpha seen from whichever end of [0, 1] it is near to, in logarithms."""
+class Side(NamedTuple):
+    """alpha seen from whichever end of [0, 1] it is near to, in logarithms; numbers, or arrays elementwise."""
 
-    def __init__(self, alpha: Fraction) -> None:
-        self.small = alpha <= Fraction(1, 2)
-        self.log = log_rational(alpha if self.small else 1 - alpha)
-        self.error = EXP_SLACK * (1 + abs(self.log))
+    small: Any
+    log: Any
+    error: Any
 
     def alpha_at_least(self, tail: Tail) -> bool:
         """Proved: alpha_t >= alpha."""
         if self.small:
-            return tail.low >= self.log + self.error
-        return tail.rest_high <= self.log - self.error
+            return bool(tail.low >= self.log + self.error)
+        return bool(tail.rest_high <= self.log - self.error)
 
     def alpha_at_most(self, tail: Tail) -> bool:
         """Proved: alpha_t <= alpha."""
         if self.small:
-            return tail.high <= self.log - self.error
-        return tail.rest_low >= self.log + self.error
+            return bool(tail.high <= self.log - self.error)
+        return bool(tail.rest_low >= self.log + self.error)
 
-    def line(self, beta: Tail, tail: Tail, log_slope: float) -> tuple[float, float]:
-        """Bounds of beta_t + e^{log_slope} (alpha_t - alpha), the line through vertex t."""
-        low, high = (tail.low, tail.high) if self.small else (tail.rest_low, tail.rest_high)
-        sign = 1.0 if self.small else -1.0
-        slack = self.error + EXP_SLACK * (1 + abs(log_slope))
+    def line(self, beta: Sequence[Any], near: Sequence[Any], log_slope: Any) -> tuple[Any, Any]:
+        """Bounds of beta_t + e^{log_slope} (alpha_t - alpha), the line through vertex t.
+
+        Given are bounds of log beta_t and of log alpha_t, or of log(1 - alpha_t) where alpha is above 1/2.
+        """
+        sign = np.where(self.small, 1.0, -1.0)
+        slack = self.error + EXP_SLACK * (1 + np.abs(log_slope))
         # e^slope (alpha_t - alpha) = sign * (e^{slope + log tail} - e^{slope + log alpha}); the gap is at most a few times beta
-        ends = [_gap(log_slope, low - slack, self.log + slack), _gap(log_slope, high + slack, self.log - slack)]
-        ends = sorted(sign * e for e in ends)
-        bottom, top = _exp(beta.low), _exp(beta.high)
-        slacks = EXP_SLACK * (bottom + abs(ends[0])), EXP_SLACK * (top + abs(ends[1]))
-        return (bottom + ends[0]) - slacks[0], (top + ends[1]) + slacks[1]
+        ends = (
+            sign * _gap(log_slope, near[0] - slack, self.log + slack),
+            sign * _gap(log_slope, near[1] + slack, self.log - slack),
+        )
+        low, high = np.minimum(*ends), np.maximum(*ends)
+        bottom, top = _exp(beta[0]), _exp(beta[1])
+        slacks = EXP_SLACK * (bottom + np.abs(low)), EXP_SLACK * (top + np.abs(high))
+        return (bottom + low) - slacks[0], (top + high) + slacks[1]
 
 
-_side = lru_cache(maxsize=64)(_Side)
-"""`_Side`, kept for the next pair."""
+@lru_cache(maxsize=64)
+def side_of(alpha: Fraction) -> Side:
+    """The side of alpha, kept for the next pair."""
+    small = alpha <= Fraction(1, 2)
+    log = log_rational(alpha if small else 1 - alpha)
+    return Side(small, log, EXP_SLACK * (1 + abs(log)))
 
 
-def _gap(log_factor: float, log_x: float, log_y: float) -> float:
+def log_slope(lattice: Lattice, edge: int) -> float:
+    """h t - R/2, the logarithm of the slope of edge t: the nearest double of a quotient of whole numbers."""
+    h, half = lattice.step, lattice.half_spread
+    return (h.numerator * edge * half.denominator - half.numerator * h.denominator) / (h.denominator * half.denominator)
+
+
+def _gap(log_factor: Any, log_x: Any, log_y: Any) -> Any:
     """e^log_factor (e^log_x - e^log_y) without overflow of the parts."""
-    if log_x >= log_y:
-        return -_exp(log_factor + log_x) * math.expm1(log_y - log_x)
-    return _exp(log_factor + log_y) * math.expm1(log_x - log_y)
+    size = _exp(log_factor + np.maximum(log_x, log_y)) * np.expm1(-np.abs(log_x - log_y))
+    return np.where(log_x >= log_y, -size, size)
 
 
-def _exp(x: float) -> float:
-    return math.exp(min(x, 709.0))
+def _exp(x: Any) -> Any:
+    return np.exp(np.minimum(x, 709.0))
 
 
 def find_edge(contours: Contours, alpha: Fraction) -> int:

@@ -79,6 +79,8 @@ def envelope_bounds(
     searches = [_Envelope(extremes, pairs, alpha) for alpha in alphas]
     suspects = [sorted(likely)] * len(alphas)
     going = list(range(len(alphas)))
+    if pairs.shares:
+        going = _left_by_lowest_curves(searches, pairs, suspects[0], extremes)
     for _ in range(_TRIALS):
         trials = {i: _Envelope(partial(_extremes_of, pairs, suspects[i]), pairs, alphas[i]) for i in going}
         for trial in trials.values():
@@ -98,13 +100,35 @@ def envelope_bounds(
     return [(max(search.lower, 0.0), min(search.upper, 1.0)) for search in searches]
 
 
+def _left_by_lowest_curves(
+    searches: Sequence[_Envelope], pairs: Pairs, likely: Sequence[int], extremes: ExtremesAt
+) -> list[int]:
+    """Bounds where the envelope is one pair's own curve, all there is to find in these places; the places that are left.
+
+    The least of some pairs' curves is above the envelope, and the line of that curve's edge is below it as far as all pairs say.
+    If that pair is the one that says least, the line is the edge, so that both are the same but for rounding.
+    """
+    starts = [Fraction(search.start) for search in searches]
+    guesses = _extremes_of(pairs, likely, [abs(start) for start in starts])
+    lowest = [search.touched(*at) for search, at in zip(searches, zip(guesses, starts, strict=True), strict=True)]
+    found = pairs.betas_on_edges([Question(p, search.alpha) for p, search in zip(lowest, searches, strict=True)])
+    lattices = [pairs.family.typical_of(pair) for pair in lowest]
+    slopes = [lattice.step * e - lattice.half_spread for lattice, e in zip(lattices, found.edge.tolist(), strict=True)]
+    narrow = found.upper - found.lower <= pairs.resort_width_beta * found.upper
+    left = []
+    for i, worst in enumerate(extremes([abs(slope) for slope in slopes])):
+        searches[i].learn(worst, slopes[i], float(found.upper[i]))
+        is_edge = narrow[i] and lowest[i] == searches[i].touched(worst, slopes[i])
+        if not searches[i].is_found and not is_edge:
+            left.append(i)
+    return left
+
+
 def _extremes_of(pairs: Pairs, some: Sequence[int], epsilons: Sequence[Fraction]) -> list[Extremes]:
     """The worst of some pairs only."""
-    found = []
-    for epsilon in epsilons:
-        worst = Extremes.of(pairs.profile([Question(p, epsilon) for p in some]))
-        found.append(worst._replace(by_delta=some[worst.by_delta], by_rest=some[worst.by_rest]))
-    return found
+    rows = np.array(pairs.table(some, epsilons).rows()).reshape(7, len(some), len(epsilons))
+    found = [Extremes.of(Point.of_rows(rows[:, :, i])) for i in range(len(epsilons))]
+    return [worst._replace(by_delta=some[worst.by_delta], by_rest=some[worst.by_rest]) for worst in found]
 
 
 @dataclass(frozen=True)
@@ -123,7 +147,7 @@ class _Envelope:
     def __init__(self, extremes: ExtremesAt, pairs: Pairs, alpha: Fraction) -> None:
         self._extremes = extremes
         self._pairs = pairs
-        self._alpha = alpha
+        self.alpha = alpha
         self._small = alpha <= Fraction(1, 2)
         self._u = float(alpha if self._small else 1 - alpha)
         self._log_u = log_rational(alpha if self._small else 1 - alpha)
@@ -134,8 +158,8 @@ class _Envelope:
         self.lower, self._cap = 0.0, 1.0
         lattice = pairs.family.typical[0]
         quantile = -float(ndtri_exp(self._log_u)) * (1 if self._small else -1)
-        self._start = quantile * math.sqrt(lattice.r) - lattice.r / 2  # were the curve the continuous Gaussian's
-        self.best = Fraction(self._start)
+        self.start = quantile * math.sqrt(lattice.r) - lattice.r / 2  # were the curve the continuous Gaussian's
+        self.best = Fraction(self.start)
         """The logarithm of the slope of the highest line."""
 
     @property
@@ -164,7 +188,7 @@ class _Envelope:
         """Until the bounds meet, or nothing new is found."""
         if self.is_found:
             return
-        lattice, start = self._pairs.family.typical[0], self._start
+        lattice, start = self._pairs.family.typical[0], self.start
         deviation = math.sqrt(lattice.r)
         reach = max(4 * lattice.h, 1e-6 * deviation)
         epsilon = Fraction(start)
@@ -183,7 +207,7 @@ class _Envelope:
     def _look(self, epsilon: Fraction) -> bool:
         """Improve the bounds by the line of slope e^epsilon and the vertex it touches; False if that brings nothing new."""
         found = self._extremes([abs(epsilon)])[0]
-        worst = found.by_rest if epsilon >= 0 or self._small else found.by_delta
+        worst = self.touched(found, epsilon)
         higher = self._raise(found, epsilon)
         lattice = self._pairs.family.typical_of(worst)
         step = math.ceil((epsilon + lattice.half_spread) / lattice.step)
@@ -194,6 +218,10 @@ class _Envelope:
                 self._take(worst, t, lattice.spread_steps)
                 fresh = True
         return fresh or higher
+
+    def touched(self, found: Extremes, epsilon: Fraction) -> int:
+        """The pair whose curve the line of slope e^epsilon touches."""
+        return found.by_rest if epsilon >= 0 or self._small else found.by_delta
 
     def _take(self, pair: int, step: int, total: int) -> None:
         """Put a vertex on its side of alpha, in place of the one there."""

@@ -26,7 +26,7 @@ from exactdp.census.releases import Release
 from exactdp.census.workers import Runner
 from exactdp.doubles import Floats
 from exactdp.engine.family.contours import Family
-from exactdp.engine.family.line_contours import LineFamily
+from exactdp.engine.family.line_contours import ROUGH, LineFamily
 from exactdp.engine.lattice.lattice import Group
 from exactdp.errors import AccuracyError
 from exactdp.guarantees.neighbours import REPLACE
@@ -89,10 +89,11 @@ def make_overall(release: Release) -> Overall:
 def stated_side(release: Release, epsilon: Fraction, delta: Fraction) -> int:
     """Whether a release satisfies (epsilon, delta): -1 if every pair is proved to, 1 if one is proved not to, 0 if neither.
 
-    Contours that take little time and leave bounds about 1e-6 wide decide nearly always, else the engine of the release.
+    Contours that take little time and leave bounds 1e-4 or 1e-6 wide decide nearly always, else the engine of the release.
     """
-    if len(release.pairs) > _FEW and (line := _line_family(release)).can_share:
-        found = int(sides(next(LinePairs(line).screen([epsilon])), delta).max())
+    line = _line_family(release)
+    for widths in ROUGH if len(release.pairs) > _FEW and line.can_share else ():
+        found = int(sides(next(LinePairs(line).screen([epsilon], widths)), delta).max())
         if found:
             return found
     return make_overall(release).side(epsilon, delta)

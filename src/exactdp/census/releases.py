@@ -17,7 +17,7 @@ from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
 from exactdp.census.cell_noise import USUAL, CellNoise
 from exactdp.census.grids import Grids
-from exactdp.census.spine import Table, bypass
+from exactdp.census.spine import Table, bypass, bypass_each
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.neighbours import ADD_REMOVE, REPLACE
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -68,11 +68,14 @@ class Allocation:
     @cached_property
     def mechanisms(self) -> Mapping[Mechanism, int]:
         """The path's mechanisms and how often each occurs: one for each cell that a record touches."""
-        counts = Counter(
-            (rho, self.noise.get((level, query), USUAL) if self.noise else USUAL)
-            for level, queries in self.table.items()
-            for query, rho in queries.items()
-        )
+        cells = (((level, query), rho) for level, queries in self.table.items() for query, rho in queries.items())
+        counts: Counter[tuple[Fraction, CellNoise]] = Counter()
+        if self.noise:
+            counts.update((rho, self.noise.get(place, USUAL)) for place, rho in cells)
+        else:  # by identity first, which is quicker than by value
+            budgets = {id(rho): rho for _, rho in cells}
+            for key, count in Counter(id(x) for queries in self.table.values() for x in queries.values()).items():
+                counts[budgets[key], USUAL] += count
         result: Counter[Mechanism] = Counter()
         for (rho, noise), count in counts.items():
             result[noise.mechanism(rho)] += count * noise.cells
@@ -131,10 +134,11 @@ class Release:
     @cached_property
     def allocations(self) -> Mapping[int, Allocation]:
         """The allocations by their published number; a release without published bypass sets has its full path, number 1."""
+        tables = bypass_each(self.table, self.bypassed.values())
         return MappingProxyType(
             {
-                number: Allocation(number, levels, bypass(self.table, levels), self._noise_without(levels))
-                for number, levels in self.bypassed.items()
+                number: Allocation(number, levels, table, self._noise_without(levels))
+                for (number, levels), table in zip(self.bypassed.items(), tables, strict=True)
             }
         )
 
@@ -167,7 +171,7 @@ class Release:
     @property
     def full_path(self) -> int:
         """The number of the allocation that bypasses nothing (or the fewest levels)."""
-        return min(self.allocations, key=lambda n: (len(self.allocations[n].bypassed), n))
+        return min(self.bypassed, key=lambda n: (len(self.bypassed[n]), n))
 
     @property
     def proxy_pair(self) -> tuple[int, int]:

@@ -7,7 +7,7 @@ above that is not bypassed and is spread over that level's queries in proportion
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 
 from exactdp.arithmetic_state import steady
@@ -23,25 +23,45 @@ def bypass(table: Table, bypassed: Collection[str]) -> dict[str, dict[str, Fract
 
     Guarantee: exact fractions, and the total is unchanged.
     """
+    return bypass_each(table, [bypassed])[0]
+
+
+@steady
+def bypass_each(table: Table, sets: Iterable[Collection[str]]) -> list[dict[str, dict[str, Fraction]]]:
+    """The same for several paths; a level that takes over from the same ones on several of them is there once."""
+    totals = {level: _total(queries) for level, queries in table.items()}
+    known: dict[tuple[str, ...], dict[str, Fraction]] = {}
+    result = []
+    for bypassed in sets:
+        path = {}
+        for home, *taken in _homes(table, bypassed):
+            if (home, *taken) not in known:
+                extra = sum((totals[level] for level in taken), Fraction(0))
+                known[home, *taken] = _spread(table[home], 1 + extra / totals[home] if extra else Fraction(1))
+            path[home] = known[home, *taken]
+        result.append(path)
+    return result
+
+
+def _homes(table: Table, bypassed: Collection[str]) -> list[list[str]]:
+    """The levels that are not bypassed, each with those bypassed below it."""
     unknown = [level for level in bypassed if level not in table]
     if unknown:
         raise InvalidInputError(f"A bypassed level must be one of {', '.join(table)}. Found {unknown[0]}.")
-    received: dict[str, Fraction] = {}
-    home: str | None = None
-    for level, queries in table.items():
+    homes: list[list[str]] = []
+    for level in table:
         if level not in bypassed:
-            home = level
-            received[home] = Fraction(0)
-        elif home is None:
+            homes.append([level])
+        elif not homes:
             raise InvalidInputError(f"The top level cannot be bypassed: nothing above {level} could take its budget.")
         else:
-            received[home] += _total(queries)
-    result = {}
-    for level, extra in received.items():
-        factor = 1 + extra / _total(table[level]) if extra else Fraction(1)
-        times = {rho: rho * factor for rho in set(table[level].values())}  # many queries have the same budget
-        result[level] = {query: times[rho] for query, rho in table[level].items()}
-    return result
+            homes[-1].append(level)
+    return homes
+
+
+def _spread(queries: Mapping[str, Fraction], factor: Fraction) -> dict[str, Fraction]:
+    times = {rho: rho * factor for rho in set(queries.values())}  # many queries have the same budget
+    return {query: times[rho] for query, rho in queries.items()}
 
 
 def _total(queries: Mapping[str, Fraction]) -> Fraction:

@@ -153,7 +153,10 @@ def summarize(
         stated = (others["zcdp_simple"], others["zcdp_optimal"], others["gaussian"])
         rows.append(EpsilonRow(delta, overall[i], *stated, worst, tied, proxy.epsilon[i], *savings[delta]))
     told("trade-off curve")
-    powers = [PowerRow(alpha, study.beta_bounds(alpha), zcdp_beta(release.rho, alpha)) for alpha in grids.alphas]
+    alphas = list(grids.alphas)
+    betas = zip(*(end.tolist() for end in study.beta_bounds(alphas)), strict=True)
+    zcdp = zcdp_beta(release.rho, alphas).tolist()
+    powers = [PowerRow(*row) for row in zip(alphas, betas, zcdp, strict=True)]
     told("geographic levels")
     levels = [_level_row(release, level, level_delta) for level in release.table]
     return Summary(tuple(rows), tuple(powers), tuple(levels))

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -46,10 +46,14 @@ def write_study(study: Study, summary: Summary, folder: Path) -> list[Path]:
 
 def as_csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """A table as CSV text; numbers are written so that they read back exactly, and no text starts a formula (csv_cells.py)."""
+    return _csv(map(as_cell, header), ([x if type(x) is float else as_cell(plain(x)) for x in row] for row in rows))
+
+
+def _csv(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(map(as_cell, header))
-    writer.writerows([x if type(x) is float else as_cell(plain(x)) for x in row] for row in rows)
+    writer.writerow(header)
+    writer.writerows(rows)
     return text.getvalue()
 
 
@@ -64,14 +68,10 @@ def numeric_csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     at,at_exact,upper
     0.3333333333333333,1/3,0.100000000000000006
     """
-    names, table = list(header), [list(row) for row in rows]
-    split = {
-        i for row in table for i, value in enumerate(row) if isinstance(value, Fraction) and "/" in whole_text(value)
-    }
-    wide_header = [name for i, head in enumerate(names) for name in ([head, f"{head}_exact"] if i in split else [head])]
-    sides = [_safe_side(name) for name in names]
-    wide_rows = [[cell for i, value in enumerate(row) for cell in _cells(value, sides[i], i in split)] for row in table]
-    return as_csv(wide_header, wide_rows)
+    names = list(header)
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    wide = [column for name, values in zip(names, columns, strict=True) for column in _columns(name, values)]
+    return _csv((name for name, _ in wide), zip(*(cells for _, cells in wide), strict=True))
 
 
 _SAFE = {
@@ -85,13 +85,31 @@ def _safe_side(name: str) -> str | None:
     return _SAFE.get(name) or _SAFE.get(name.rpartition("_")[2])
 
 
-def _cells(value: object, rounding: str | None, is_split: bool) -> list[object]:
-    """The cell of a value, and the one for its exact text."""
-    if rounding is not None and isinstance(value, float):
-        return [for_file(value, rounding), None] if is_split else [for_file(value, rounding)]
-    if is_split and isinstance(value, Fraction):
-        return [whole_text(value) if "/" not in whole_text(value) else float(value), exact_text(value)]
-    return [value, None] if is_split else [value]
+def _columns(name: str, values: Sequence[object]) -> list[tuple[object, list[object]]]:
+    """The cells of a column under its name, and those of exact texts beside them if a fraction there is no short decimal."""
+    side, distinct = (
+        _safe_side(name),
+        {id(value): value for value in values},
+    )  # pairs are asked the same, so these are few
+    split = any(isinstance(value, Fraction) and "/" in whole_text(value) for value in distinct.values())
+    cells: list[object] = []
+    known = {key: _cell(value) for key, value in distinct.items() if side is None or not isinstance(value, float)}
+    for value in values:
+        if side is not None and isinstance(value, float):
+            cells.append(for_file(value, side))
+        else:
+            cells.append(known[id(value)])
+    if not split:
+        return [(as_cell(name), cells)]
+    exact = {key: exact_text(value) for key, value in distinct.items() if isinstance(value, Fraction)}
+    return [(as_cell(name), cells), (as_cell(f"{name}_exact"), [exact.get(id(value)) for value in values])]
+
+
+def _cell(value: object) -> object:
+    """A value that is no bound: a fraction as a decimal, the nearest one where it is no short one."""
+    if isinstance(value, Fraction) and "/" in whole_text(value):
+        return float(value)
+    return value if type(value) is float else as_cell(plain(value))
 
 
 def plain(value: Any) -> Any:

@@ -1,8 +1,14 @@
 """The command line: `exactdp`. The commands and what they need are loaded when they are first used."""
 
+import gc
 import os
 import sys
 
+_GARBAGE = (
+    50_000,
+    20,
+    100,
+)  # objects between looks for cycles, which numbers do not form; by default a tenth of all time
 _DIGITS = 120_000  # more than numbers.py takes, so that all it took can be said, whatever PYTHONINTMAXSTRDIGITS is
 
 
@@ -18,6 +24,7 @@ def main() -> None:
 
     streams.prepare()
     sys.set_int_max_str_digits(_DIGITS)
+    gc.set_threshold(*_GARBAGE)
     # of what a killed run leaves behind joblib's own process takes care, and has nothing to tell
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
     if streams.is_cramped():

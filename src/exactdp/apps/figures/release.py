@@ -337,12 +337,18 @@ def _panels(count: int) -> tuple[Figure, list[Axes]]:
     if small:  # room for its labels, beside the panels to its left
         box = large.get_position()
         large.set_position((box.x0 + gap[0] / width / 2, box.y0, box.width - gap[0] / width / 2, box.height))
+    for axes in (
+        *panels,
+        large,
+    ):  # labels that are not there need no place; to look for one takes a third of the drawing
+        axes.xaxis.set_label_coords(0.5, 0.0)
+        axes.yaxis.set_label_coords(0.0, 0.5)
     return figure, [*panels, large]
 
 
 def _note(axes: Axes, pair: tuple[int, int], own: Floats | None, curve: Floats) -> None:
     """The pair, and its largest relative difference on the grid from the base's own curve, unless it is that one."""
-    axes.set_title(f"({pair[0]}, {pair[1]})", fontsize=8, pad=3, color=INK)
+    axes.set_title(f"({pair[0]}, {pair[1]})", fontsize=8, pad=3, y=1.0, color=INK)
     if own is not None:
         usable = own > 0
         largest = float(np.max(np.abs(curve[usable] / own[usable] - 1), initial=0.0)) * _MILLION

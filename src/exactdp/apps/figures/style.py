@@ -25,6 +25,7 @@ _UNDATED: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None},
 }  # metadata by kind of file
+_DPI = 200
 _CAPTION = {"png": "Description", "pdf": "Subject", "svg": "Description"}
 _ENDINGS = {**_UNDATED, "svg": {"Date": None}}
 
@@ -73,10 +74,21 @@ def save(figures: Iterable[tuple[str, Figure, str]], folder: Path) -> list[Path]
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, figure, caption in figures:
+        _lay_out(figure)
         for ending in _UNDATED:
             paths.append(folder / f"{name}.{ending}")
             write_figure(paths[-1], figure, ending, caption)
     return paths
+
+
+def _lay_out(figure: Figure) -> None:
+    """Place what a figure consists of once, for all its files: a figure that lays itself out does so twice for each of them."""
+    if (engine := figure.get_layout_engine()) is not None:
+        own = figure.dpi
+        figure.set_dpi(_DPI)
+        engine.execute(figure)
+        figure.set_dpi(own)
+        figure.set_layout_engine(None)
 
 
 def write_figure(
@@ -88,5 +100,5 @@ def write_figure(
         raise InvalidInputError(f"A figure is written to a .png, .pdf or .svg file. Found {shown(Path(path).name)}.")
     metadata = _ENDINGS[ending] if caption is None else {**_ENDINGS[ending], _CAPTION[ending]: caption}
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=ending, dpi=200, metadata=metadata)
+    figure.savefig(buffer, format=ending, dpi=_DPI, metadata=metadata)
     write_bytes(path, buffer.getvalue())

@@ -40,8 +40,11 @@ Width = tuple[float, float]
 WIDTHS = ((5e-12, 30_000.0), (2e-11, 400_000.0))
 """For most pairs, and for those of more nodes."""
 
-ROUGH = ((1e-6, 3_000.0), (1e-5, 30_000.0))
-"""The same where bounds about 1e-6 wide will do, in a fraction of the time."""
+ROUGH = (((1e-4, 3_000.0), (1e-3, 30_000.0)), ((1e-6, 3_000.0), (1e-5, 30_000.0)))
+"""The same where bounds about 1e-4 or 1e-6 wide will do, in a fraction of the time."""
+
+TOGETHER = 2
+"""Rungs that share a skeleton; 1 is quicker where there is one question only."""
 
 ALONE, FINE = (2e-11, 400_000.0), (1e-12, 400_000.0)
 """For one pair by itself, and where that is wide: next to an atom of its loss smoothing costs more."""
@@ -52,7 +55,6 @@ DROPPED = 3
 _CONTOURS_HELD = 16
 _HIGHEST_RUNG = 20  # 80 deviations; what is beyond is left to the pairs' own contours
 _SKELETONS_HELD = 12
-_TOGETHER = 2  # rungs that share a skeleton
 _TABLE = 1 << 22  # doubles held at once
 _FEW = 256  # terms at one threshold for which sharing its phases is not worth while
 _Place = tuple[int, Payoff, int]  # class, payoff and index of a rung
@@ -64,13 +66,14 @@ class LineFamily(LineMembers):
     """The members with the contours of all their pairs, built when first needed."""
 
     widths: tuple[Width, Width] = WIDTHS
+    together: int = TOGETHER
     _contours: Recent[_Place, tuple[LineFamilyContour, ...]] = field(
         default_factory=lambda: Recent(_CONTOURS_HELD), init=False, repr=False, compare=False
     )
     _own_contours: Recent[tuple[_Place, int, Width], tuple[LineFamilyContour, ...]] = field(
         default_factory=lambda: Recent(_CONTOURS_HELD), init=False, repr=False, compare=False
     )
-    _skeletons: Recent[tuple[int, Payoff, int, int], tuple[LineSkeleton | None, Ints]] = field(
+    _skeletons: Recent[tuple[int, Payoff, int, int], tuple[tuple[LineSkeleton, ...], Ints]] = field(
         default_factory=lambda: Recent(_SKELETONS_HELD), init=False, repr=False, compare=False
     )
 
@@ -94,36 +97,35 @@ class LineFamily(LineMembers):
         def build() -> tuple[LineFamilyContour, ...]:
             where = self.ladders[place[0]].rung(*place[1:])
             try:
-                skeleton, _ = LineSkeleton.build(self, np.array([pair]), [where], *width)
+                skeletons, _ = LineSkeleton.build(self, np.array([pair]), [where], *width)
             except (LatticeTooFineError, AccuracyError):
                 return ()
-            return () if skeleton is None else (LineFamilyContour.plan(skeleton, where),)
+            return tuple(LineFamilyContour.plan(skeleton, where) for skeleton in skeletons)
 
         return self._own_contours.get((place, pair, width), build) if place[2] <= _HIGHEST_RUNG else ()
 
     def _skeletons_of(self, place: _Place) -> tuple[LineSkeleton, ...]:
-        """The skeletons of a rung: one for most pairs, which neighbouring rungs share by threes (the lowest has a long period of
-        its own); for pairs of very many nodes one of this rung alone, with more smoothing."""
+        """The skeletons of a rung: those of most pairs, which neighbouring rungs share (the lowest has a period of its own); for
+        pairs of very many nodes some of this rung alone, with more smoothing."""
         kind, payoff, index = place
         share = payoff is not Payoff.COMPLEMENT and index > 0
-        first, count = (index - (index - 1) % _TOGETHER, _TOGETHER) if share else (index, 1)
+        first, count = (index - (index - 1) % self.together, self.together) if share else (index, 1)
         found, left = self._skeleton((kind, payoff, first, count), self.classes[kind], self.widths[0])
-        rest = self._skeleton((kind, payoff, index, 0), left, self.widths[1])[0] if len(left) else None
-        return tuple(skeleton for skeleton in (found, rest) if skeleton is not None)
+        return found + (self._skeleton((kind, payoff, index, 0), left, self.widths[1])[0] if len(left) else ())
 
     def _skeleton(
         self, rungs: tuple[int, Payoff, int, int], pairs: Ints, width: tuple[float, float]
-    ) -> tuple[LineSkeleton | None, Ints]:
-        """The skeleton of some rungs (class, payoff, first, how many) for some pairs, and those that were left out."""
+    ) -> tuple[tuple[LineSkeleton, ...], Ints]:
+        """The skeletons of some rungs (class, payoff, first, how many) for some pairs, and those that were left out."""
         kind, payoff, first, count = rungs
 
-        def build() -> tuple[LineSkeleton | None, Ints]:
+        def build() -> tuple[tuple[LineSkeleton, ...], Ints]:
             ladder = self.ladders[kind]
             try:
                 some = [ladder.rung(payoff, i) for i in range(first, first + max(count, 1))]
                 return LineSkeleton.build(self, pairs, some, *width)
             except (LatticeTooFineError, AccuracyError):  # the pairs are then asked one by one
-                return None, pairs
+                return (), pairs
 
         return self._skeletons.get(rungs, build)
 

@@ -8,37 +8,36 @@ with itself, tested against every partner, include every node of every pair (doc
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
-from exactdp.balls import BITS, ball, precision
-from exactdp.doubles import FORMULA_SLACK, PHASE_ERROR, SUM_SLACK, UNDERFLOW, Bools, Floats, Ints, product
+from exactdp.balls import precision
+from exactdp.doubles import FORMULA_SLACK, SUM_SLACK, UNDERFLOW, Bools, Floats, Ints
 from exactdp.engine.family.line_members import LineMembers, TiltedMembers
+from exactdp.engine.family.line_penalties import Teeth, expected_nodes
 from exactdp.engine.lattice.tilts import short
-from exactdp.engine.line.plan import GOLDEN, SAMPLES, Aliasing, Falloff
+from exactdp.engine.line.plan import Aliasing, Falloff
 from exactdp.engine.line.tilts import LineRung
 from exactdp.engine.payoff import Payoff
 from exactdp.engine.sieve.bands import Bands
-from exactdp.engine.sieve.fixed_point import LARGEST_NODE, Turn, phases_of_turns
-from exactdp.engine.sieve.windows import Comb, distinct, search
+from exactdp.engine.sieve.fixed_point import LARGEST_NODE
+from exactdp.engine.sieve.windows import distinct, search
 from exactdp.errors import LatticeTooFineError
 from exactdp.mechanisms.loss import Peak, Tilted
-from exactdp.mechanisms.theta import untilted_penalty
 
 MOST_NODES = 4_000_000
-"""Nodes of all pairs together beyond which contours are not shared."""
+"""Nodes of the pairs of one skeleton beyond which they do not share contours."""
+
+_AIMED_AT = 1_000_000.0  # expected nodes of the pairs of one skeleton
 
 _LOOKS = 3_000_000  # of the search for one member's nodes
-_MOST_OF_MEMBER = 30_000.0  # expected nodes of a member with itself over which its pairs are searched one by one
-_CLOSER = 32  # times as many samples for what is doubtful
-_STAGES = (2, 6, 20)  # mechanisms after which nodes over budget are left
-_EXPLICIT = 256  # nodes that are tested in one go
 _SQUARES = 1 << 20  # doubles held at once
-_PAIRS_AT_ONCE = 256
 _LARGEST_TABLE = 1 << 26  # doubles: half a gigabyte
+_TIE = 1e-9  # penalties of two members that are closer than this are both the smaller one: more than their rounding
 
 
 @dataclass(frozen=True)
@@ -89,20 +88,23 @@ class LineSkeleton:
     @classmethod
     def build(
         cls, members: LineMembers, pairs: Ints, rungs: list[LineRung], width: float, most: float
-    ) -> tuple[LineSkeleton | None, Ints]:
-        """The skeleton of some rungs, with smoothing that costs about `width` and everything else a hundred times finer.
+    ) -> tuple[tuple[LineSkeleton, ...], Ints]:
+        """The skeletons of some rungs, with smoothing that costs about `width` and everything else a hundred times finer: one,
+        or several for batches of pairs where these are very many.
 
-        Pairs of which more than about `most` nodes matter are left out, and returned.
+        Pairs of which more than about `most` nodes matter, or whose nodes cannot be listed, are left out, and returned.
         """
         frame = _Frame(members, pairs, rungs, width)
-        teeth = _Teeth(members, frame.tilted, frame.peaks, frame.period)
-        left, heavy = _too_many(teeth, frame.bands, pairs, most)
-        chosen = pairs[~left]
-        if not len(chosen):
-            return None, pairs
-        found = _NodeSearch(frame, teeth, chosen).nodes(heavy)
+        teeth = Teeth(members, frame.tilted, frame.peaks, frame.period)
+        each, heavy = expected_nodes(teeth, frame.bands, pairs, most)
+        chosen, left = pairs[each <= most], np.ones(len(members.pairs), dtype=bool)
         what = frame.smoothing, frame.period, frame.last, frame.bands, frame.log_dropped_density
-        return cls(members, chosen, *what, *found), pairs[left]
+        found = []
+        search = _NodeSearch(frame, teeth, chosen)
+        for places, *nodes in search.batches(heavy, each[each <= most]):
+            found.append(cls(members, chosen[places], *what, *nodes))
+            left[chosen[places]] = False
+        return tuple(found), pairs[left[pairs]]
 
 
 class _Frame:
@@ -179,177 +181,84 @@ def _weakest(tilts: list[tuple[Tilted, ...]]) -> list[Peak | None]:
     return result
 
 
-class _Teeth:
-    """The peaks of every mechanism on one period: turns per node, spacings, and penalties of nodes."""
-
-    def __init__(
-        self, members: LineMembers, tilted: tuple[Tilted, ...], peaks: list[Peak | None], period: Fraction
-    ) -> None:
-        self.members = members
-        self.places = np.array([i for i, p in enumerate(peaks) if p is not None], dtype=np.int64)
-        self.turns: list[Turn] = []
-        strengths, spacings, noises = [], [], []
-        with precision(BITS):
-            for one, peak in zip(tilted, peaks, strict=True):
-                if peak is not None:
-                    turn = one.units[peak.unit] * peak.step / ball(period)
-                    self.turns.append(Turn.of(turn))
-                    spacings.append(1 / abs(float(turn.mid())))
-                    strengths.append(peak.strength)
-                    noises.append(peak.noise)
-        self._spacings, self._noises, self._each = spacings, np.array(noises), np.array(strengths)
-        self._counts = members.counts[:, self.places]
-        self.strengths = self._counts * self._each
-        """Of each member (the empty one last) in each mechanism that has peaks."""
-
-    def combs(self, strengths: Floats) -> list[Comb]:
-        """The peaks of a composition, longest spacing first."""
-        found = []
-        for i in np.flatnonzero(strengths).tolist():
-            spacing, strength = self._spacings[i], float(strengths[i])
-            found.append(Comb(spacing, strength * (2 * math.pi / spacing) ** 2, self.turns[i].fraction, strength))
-        return sorted(found, key=lambda c: -c.spacing)
-
-    def squares(self, which: Ints, k: Ints) -> Floats:
-        """For some mechanisms (rows) the squared distance of each node's phase from the nearest peak, rounded down."""
-        v = np.abs(phases_of_turns([self.turns[i] for i in which.tolist()], k))
-        v -= 2 * PHASE_ERROR
-        np.maximum(v, 0.0, out=v)
-        v *= v
-        v *= 1 - SUM_SLACK
-        return v
-
-    def penalties(self, strengths: Floats, k: Ints) -> Floats:
-        """The penalty of each node (columns) for compositions with these strengths (rows), rounded down."""
-        used = np.flatnonzero(strengths.any(axis=0))
-        result = np.empty((len(strengths), len(k)))
-        size = max(1, _SQUARES // max(len(used), 1))
-        for start in range(0, len(k), size):
-            part = slice(start, start + size)
-            result[:, part] = product(strengths[:, used], self.squares(used, k[part]))
-        result *= 1 - SUM_SLACK
-        return result
-
-    def sharp_penalties(self, rows: Ints, k: Ints) -> Floats:
-        """The penalties of nodes for some members (rows) by the noise's own characteristic function where that says more."""
-        used = np.flatnonzero(self._counts[rows].any(axis=0))
-        result = np.empty((len(rows), len(k)))
-        size = max(1, _SQUARES // max(len(used), 1))
-        known = self._noises[used] > 0
-        for start in range(0, len(k), size):
-            part = slice(start, start + size)
-            squares = self.squares(used, k[part])
-            each = self._each[used][:, None] * squares
-            sharper = untilted_penalty(self._noises[used[known]][:, None], np.sqrt(squares[known]))
-            each[known] = np.maximum(each[known], sharper)
-            result[:, part] = product(self._counts[np.ix_(rows, used)], each)
-        result *= 1 - SUM_SLACK
-        return result
-
-    def keep(self, strengths: Floats, k: Ints, bands: Bands) -> Ints:
-        """The nodes among k whose penalty is within budget, and node 0: the strongest mechanisms decide first."""
-        order = np.argsort(-strengths, kind="stable")
-        order = order[: int(np.count_nonzero(strengths))]
-        budget, penalty = bands.at(k), np.zeros(len(k))
-        for stage in np.split(order, _STAGES) if len(k) > _EXPLICIT else [order]:
-            if len(stage):
-                penalty += strengths[stage] @ self.squares(stage, k) * (1 - SUM_SLACK)
-                alive = (penalty <= budget) | (k == 0)
-                k, budget, penalty = k[alive], budget[alive], penalty[alive]
-        return k
-
-
-def _too_many(teeth: _Teeth, bands: Bands, pairs: Ints, most: float) -> tuple[Bools, Bools]:
-    """Which pairs have more than about `most` nodes, and which members too many with themselves to be searched for all partners.
-
-    Where a few samples say so, many look again: one of a few stands for a hundred thousand nodes in the longest bands.
-    """
-    everyone = np.arange(len(teeth.strengths))
-    first = _Expected(teeth, bands, everyone, SAMPLES)
-    left, heavy = first.of_pairs(pairs) > most, first.of_members() > _MOST_OF_MEMBER
-    doubtful = distinct(np.concatenate([teeth.members.both[pairs[left]].ravel(), everyone[heavy]]))
-    if len(doubtful):
-        second = _Expected(teeth, bands, doubtful, _CLOSER * SAMPLES)
-        left[left] = second.of_pairs(pairs[left]) > most
-        heavy[doubtful] &= second.of_members() > _MOST_OF_MEMBER
-    return left, heavy
-
-
-class _Expected:
-    """How many nodes are within budget for some members, from samples. Heuristic: affects speed and accuracy only."""
-
-    def __init__(self, teeth: _Teeth, bands: Bands, rows: Ints, samples: int) -> None:
-        self._both = teeth.members.both
-        self._row = np.zeros(len(teeth.strengths), dtype=np.int64)
-        self._row[rows] = np.arange(len(rows))
-        nodes, weights = [], []
-        for low, high in zip(bands.edges[:-1], bands.edges[1:], strict=True):
-            first, count = math.floor(max(low, 0.0)) + 1, math.floor(high) - math.floor(max(low, 0.0))
-            if count <= samples:
-                nodes.append(np.arange(first, first + count))
-            else:
-                offsets = np.floor((np.arange(samples) * GOLDEN % 1.0) * count).astype(np.int64)
-                nodes.append(first + offsets)
-            weights.append(np.full(len(nodes[-1]), count / max(len(nodes[-1]), 1)))
-        self._weights, k = np.concatenate(weights), np.concatenate(nodes)
-        self._budgets = bands.at(k)
-        self._penalties = teeth.penalties(teeth.strengths[rows], k)
-
-    def of_members(self) -> Floats:
-        """The nodes of each member with itself."""
-        result: Floats = np.einsum("ij,j->i", 2 * self._penalties <= self._budgets, self._weights)
-        return result
-
-    def of_pairs(self, pairs: Ints) -> Floats:
-        """The nodes of each pair."""
-        both = self._row[self._both[pairs]]
-        result = np.empty(len(pairs))
-        for start in range(0, len(pairs), _PAIRS_AT_ONCE):
-            part = slice(start, start + _PAIRS_AT_ONCE)
-            together = self._penalties[both[part, 0]] + self._penalties[both[part, 1]]
-            result[part] = np.einsum("ij,j->i", together <= self._budgets, self._weights)
-        return result
-
-
 class _NodeSearch:
     """The search for every node that is within budget for some pair. Guarantee: none is missed."""
 
-    def __init__(self, frame: _Frame, teeth: _Teeth, pairs: Ints) -> None:
-        if len(pairs) * (frame.last + 1) >= 1 << 62:
-            raise LatticeTooFineError("The nodes of all pairs together are too many to be numbered.")
+    def __init__(self, frame: _Frame, teeth: Teeth, pairs: Ints) -> None:
         self._frame, self._teeth, self._last, self._bands = frame, teeth, frame.last, frame.bands
         self._both, self._none = teeth.members.both[pairs], len(teeth.members.members)
         self._parts: list[tuple[Ints, Ints, Floats]] = []
         self._found = 0
 
-    def nodes(self, heavy: Bools) -> tuple[Ints, Ints]:
-        """The positions of pairs and their nodes, sorted. A pair with a `heavy` member is searched by itself.
+    def batches(self, heavy: Bools, expected: Floats) -> Iterator[tuple[Ints, Ints, Ints]]:
+        """Batches of pairs with about as many nodes as are `expected` of each pair: their positions, and those within the
+        batch and the nodes, sorted. A pair with a `heavy` member is searched by itself.
 
         Nodes are listed by parabolas and judged by sharper penalties. Of those within budget each pair loses the ones that are
-        proved to be negligible: together at most what was dropped before (with the transform and without it).
+        proved to be negligible: together at most what was dropped before (with the transform and without it). A pair whose
+        nodes cannot be listed is in no batch.
         """
         both, strengths = self._both, self._teeth.strengths
         alone = (both == self._none).any(axis=1) | heavy[both].any(axis=1)
-        singles = [(int(p), self._search(strengths[both[p]].sum(axis=0))) for p in np.flatnonzero(alone)]
-        light = [(int(m), self._search(2 * strengths[m])) for m in np.unique(both[~alone])]
-        union = distinct(np.concatenate([k for _, k in (*singles, *light)]))
+        light = self._searched(np.unique(both[~alone]), lambda m: self._search(2 * strengths[m]))
+        alone |= ~np.isin(both, list(light)).all(axis=1)
+        some = np.flatnonzero(alone)
+        some = some[np.argsort(expected[some], kind="stable")]
+        singles = self._searched(some, lambda p: self._search(strengths[both[p]].sum(axis=0)), give_up=True)
+        listed = ~alone
+        listed[list(singles)] = True
+        places = np.flatnonzero(listed)
+        if not len(places):
+            return
+        union = distinct(np.concatenate([*singles.values(), *light.values()]))
         if len(strengths) * len(union) > _LARGEST_TABLE:
             raise LatticeTooFineError(f"{len(union):,} nodes of {len(strengths):,} members are too many to be held")
-        rows = np.unique(both)
+        rows = np.unique(both[places])
         penalties = np.zeros((len(strengths), len(union)))
         penalties[rows] = self._teeth.sharp_penalties(rows, union)
+        number = (np.cumsum(expected[places]) / _AIMED_AT).astype(np.int64)
+        for batch in (places[number == i] for i in np.unique(number)):
+            own = {p: singles[p] for p in batch.tolist() if p in singles}
+            try:
+                yield batch, *self._nodes_of(batch, own, light, (union, penalties))
+            except LatticeTooFineError:
+                continue
+
+    @staticmethod
+    def _searched(numbers: Ints, search: Callable[[int], Ints], give_up: bool = False) -> dict[int, Ints]:
+        """The nodes of members or pairs by their numbers, as far as they can be listed; or up to the first of which they cannot,
+        since those after it are expected to have more."""
+        found = {}
+        for number in numbers.tolist():
+            try:
+                found[number] = search(number)
+            except LatticeTooFineError:
+                if give_up:
+                    break
+        return found
+
+    def _nodes_of(
+        self, batch: Ints, singles: dict[int, Ints], light: dict[int, Ints], table: tuple[Ints, Floats]
+    ) -> tuple[Ints, Ints]:
+        """The positions in a batch of pairs and their nodes, sorted, from the nodes of pairs by themselves and of members."""
+        (union, penalties), both = table, self._both
+        place = np.full(len(both), -1, dtype=np.int64)
+        place[batch] = np.arange(len(batch))
+        self._parts, self._found = [], 0
         budgets = self._bands.at(union)
         budgets[union == 0] = math.inf  # never dropped
-        for pair, k in singles:
+        for pair, k in singles.items():
             column = np.searchsorted(union, k)
             one, two = both[pair]
             together = penalties[one, column] + penalties[two, column]
-            self._add(np.full(len(k), pair), column, together, budgets[column])
-        number = np.full((len(strengths), len(strengths)), -1, dtype=np.int64)
-        number[both[~alone, 0], both[~alone, 1]] = number[both[~alone, 1], both[~alone, 0]] = np.flatnonzero(~alone)
-        for member, k in light:
-            self._test(number[member], np.searchsorted(union, k), (penalties, penalties[member]), budgets)
-        return self._without_negligible(union)
+            self._add(np.full(len(k), place[pair]), column, together, budgets[column])
+        shared = batch[~np.isin(batch, list(singles))]
+        number = np.full((len(penalties), len(penalties)), -1, dtype=np.int64)
+        number[both[shared, 0], both[shared, 1]] = number[both[shared, 1], both[shared, 0]] = place[shared]
+        for member in np.unique(both[shared]).tolist():
+            columns = np.searchsorted(union, light[member])
+            self._test(number[member], columns, (penalties, penalties[member]), budgets)
+        return self._without_negligible(union, len(batch))
 
     def _search(self, strengths: Floats) -> Ints:
         teeth, bands = self._teeth, self._bands
@@ -361,8 +270,10 @@ class _NodeSearch:
         size = max(1, _SQUARES // max(len(partners), 1))
         for start in range(0, len(columns), size):
             part = columns[start : start + size]
-            together = penalties[0][np.ix_(partners, part)] + penalties[1][part]
-            which, place = np.nonzero(together <= budgets[part])
+            others = penalties[0][np.ix_(partners, part)]
+            together = others + penalties[1][part]
+            smaller = penalties[1][part] <= others * (1 + _TIE)  # else the node is one of the partner's, too
+            which, place = np.nonzero((together <= budgets[part]) & smaller)
             column = part[place]
             self._add(numbers[partners[which]], column, together[which, place], budgets[column])
 
@@ -374,13 +285,13 @@ class _NodeSearch:
             raise LatticeTooFineError(f"more than {MOST_NODES:,} nodes of the Fourier sums of all pairs matter")
         self._parts.append((pair[within], column[within], together[within]))
 
-    def _without_negligible(self, union: Ints) -> tuple[Ints, Ints]:
+    def _without_negligible(self, union: Ints, pairs: int) -> tuple[Ints, Ints]:
         """All that was found, sorted by pair and node, each once, without the negligible ones."""
         pair, column, together = (np.concatenate(x) for x in zip(*self._parts, strict=True))
         _, first = np.unique(pair * len(union) + column, return_index=True)
         pair, column, together = pair[first], column[first], together[first]
         log_sizes = self._bands.slack - together
-        share = np.log(np.bincount(pair, minlength=len(self._both)))[pair]
+        share = np.log(np.bincount(pair, minlength=pairs))[pair]
         with_transform, plain = (weights[column] for weights in self._frame.log_weights(union))
         small = log_sizes + with_transform + share <= self._bands.log_dropped
         small &= log_sizes + plain + share <= self._frame.log_dropped_density

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 from flint import acb, acb_mat, arb, fmpq
 
@@ -44,6 +45,24 @@ class _Rows:
     width: int
     for_a: acb_mat
     for_b: acb_mat
+
+
+class _ThetaConstants(NamedTuple):
+    """What the theta function of a group at all its residues has in common."""
+
+    tau: acb
+    bottom: arb
+    """theta(centre)."""
+    height: arb
+    """The imaginary part of the argument for each unit of the residue."""
+    growth: arb
+    """2 pi of that: what the exponent of the first term grows by."""
+    first: arb
+    """1 / theta(centre)."""
+    later: arb
+    """What the terms that are left out can add to either part."""
+    terms: tuple[tuple[arb, arb], ...]
+    """p^{n^2} cos(2 pi n centre) and p^{n^2} sin(2 pi n centre), divided by theta(centre); none where the series is not used."""
 
 
 @dataclass(frozen=True)
@@ -189,11 +208,27 @@ class BallContour:
             if log_size < 0:
                 left_out += math.exp(log_size)
                 continue
-            tau, bottom, height = self._theta_constants[i]
-            top = acb(self._rests[i], height * r).modular_theta(tau)[2]
-            factor *= (top / bottom) ** self.plan.lattice.groups[i].count
+            factor *= self._theta_ratio(i, r) ** self.plan.lattice.groups[i].count
         error = arb(0, left_out * (1 + FORMULA_SLACK) * _FIRST_ORDER * self._negligible)
         return factor * acb(1 + error, error)
+
+    def _theta_ratio(self, i: int, r: int) -> acb:
+        """theta(centre + i s v) / theta(centre) of a group at residue r.
+
+        By Poisson's series 1 + 2 sum of p^{n^2} cos(2 pi n (centre + i s v)), up to what Lemma 3 says is negligible; for s below
+        1/4 as Jacobi's function.
+        """
+        constants = self._theta_constants[i]
+        if not constants.terms:
+            return acb(self._rests[i], constants.height * r).modular_theta(constants.tau)[2] / constants.bottom
+        grown = (constants.growth * r).exp()
+        shrunk = 1 / grown
+        real, imag, up, down = constants.first + constants.later, constants.later, grown, shrunk
+        for n, (cosine, sine) in enumerate(constants.terms):
+            if n:
+                up, down = up * grown, down * shrunk
+            real, imag = real + cosine * (up + down), imag - sine * (up - down)
+        return acb(real, imag)
 
     @cached_property
     def _log_negligible(self) -> float:
@@ -223,13 +258,22 @@ class BallContour:
         return [ball(rest) for _, rest in self._centres]
 
     @cached_property
-    def _theta_constants(self) -> list[tuple[acb, acb, arb]]:
-        """By group tau, theta(centre), and the imaginary part of the argument for each unit of the residue."""
+    def _theta_constants(self) -> list[_ThetaConstants]:
+        """By group what does not depend on the node."""
         constants = []
         for g, rest in zip(self.plan.lattice.groups, self._rests, strict=True):
             period = 2 * arb.pi() * ball(g.sigma2)
-            tau = acb(0, period)
-            constants.append((tau, acb(rest).modular_theta(tau)[2], period / self.plan.nodes))
+            tau, decay = acb(0, period), TWO_PI_SQUARED * float(g.sigma2)
+            bottom, height = acb(rest).modular_theta(tau)[2].real, period / self.plan.nodes
+            count = 0  # of terms: the one after the last, 2.1 e^(-2 pi^2 s n (n - 1)) at most, is negligible
+            while g.sigma2 >= POISSON_FROM and not decay * (count + 1) * count > 1 - self._log_negligible:
+                count += 1
+            terms = []
+            for n in range(1, count + 1):
+                power, angle = (-arb.pi() * period * n * n).exp() / bottom, 2 * n * rest
+                terms.append((power * angle.cos_pi(), power * angle.sin_pi()))
+            growth, later = 2 * arb.pi() * height, arb(0, self._negligible)
+            constants.append(_ThetaConstants(tau, bottom, height, growth, 1 / bottom, later, tuple(terms)))
         return constants
 
     @cached_property
