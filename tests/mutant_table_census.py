@@ -176,10 +176,10 @@ MUTANTS = [
     ("probabilities of any size", "census/pair_results.py", "low >= 0 and high <= 1", "True"),
     ("any code's result", "census/workers.py", "others := other_versions(self.code)", 'others := ""'),
     (
-        "pairs that may be the worst left out",
+        "suspects looked for above the largest epsilon",
         "census/overall.py",
-        "self.points(at)), delta) >= 0)",
-        "self.points(at)), delta) > 0)",
+        "lower, _ = self.epsilon(delta)",
+        "_, lower = self.epsilon(delta)",
     ),
     ("a suspect left out", "census/overall.py", "if bounds[p] > limit}", "if bounds[p] > limit + 1e-3}"),
     (

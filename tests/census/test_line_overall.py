@@ -12,6 +12,7 @@ from flint import arb
 import exactdp.census.overall
 from exactdp import Composition, DiscreteGaussian
 from exactdp.accounting.line_pairs import LinePairs
+from exactdp.accounting.tradeoff_dual import curve_from_profile
 from exactdp.balls import ball, precision
 from exactdp.census.overall import Overall
 from exactdp.engine.family.line_contours import LineFamily
@@ -56,6 +57,11 @@ def test_overall_epsilon_delta_beta_and_curve(kind: str) -> None:
     curve = overall.curve(21)
     assert curve.beta[0] == 1
     assert (np.diff(curve.beta) <= 0).all()
+    narrow = curve_from_profile(overall.worst, overall._reach, 21)  # with delta narrow everywhere
+    assert curve.alpha.tolist() == narrow.alpha.tolist()
+    np.testing.assert_allclose(curve.beta, narrow.beta, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(curve.beta, narrow.beta, rtol=1e-5, atol=1e-300)
+    assert (curve.beta <= narrow.beta * (1 + 1e-9)).all()
 
 
 def test_only_pairs_that_may_be_the_worst_are_narrowed(monkeypatch: pytest.MonkeyPatch) -> None:

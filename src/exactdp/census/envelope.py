@@ -79,7 +79,7 @@ def envelope_bounds(
     searches = [_Envelope(extremes, pairs, alpha) for alpha in alphas]
     suspects = [sorted(likely)] * len(alphas)
     going = list(range(len(alphas)))
-    if pairs.shares:
+    if pairs.shares and going:
         going = _left_by_lowest_curves(searches, pairs, suspects[0], extremes)
     for _ in range(_TRIALS):
         trials = {i: _Envelope(partial(_extremes_of, pairs, suspects[i]), pairs, alphas[i]) for i in going}

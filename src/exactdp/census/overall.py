@@ -35,6 +35,7 @@ _EXTREMES_HELD = 4096  # a dozen numbers each
 _FEW = 16  # pairs that are all likely
 _PLACES = 25  # slopes at which the likely ones of more are found, which curves ask as well
 _FEW_SUSPECTS = 6  # pairs that are asked one by one
+_SMALL_FROM = 3.0  # deviations above the mean from which delta is too small for its width to matter to 1 - delta
 _QUESTIONS = 1 << 16  # that are asked of the pairs at once
 
 _AskEpsilons = Callable[[list[Question]], tuple[Floats, Floats]]
@@ -194,7 +195,7 @@ class Overall:
         start, found = self._start(alpha), (0.0, 1.0)
         attempts: list[tuple[PointAt, float | None]] = [(self.worst, None)]
         if not self._worst_shared([Fraction(abs(start))]).is_wide(USELESS)[0]:
-            guide = partial(self._worst_shared, some=self._likely)
+            guide = partial(self._worst_shared, some=self._likely_near(start))
             top = estimated_top(guide, alpha, start, math.sqrt(self.pairs.spread))
             attempts = [(self._worst_shared, top), (self.worst, top), *attempts]
         for worst, top_or_none in attempts:
@@ -218,6 +219,12 @@ class Overall:
         if self.pairs.count <= _FEW:
             return list(self._all)
         found = self.extremes([Fraction(abs(e)) for e in evenly(self._reach, _PLACES).tolist()])
+        return sorted({pair for worst in found for pair in (worst.by_delta, worst.by_rest)})
+
+    def _likely_near(self, epsilon: float) -> list[int]:
+        """Pairs that are likely to be the worst within a deviation of an epsilon. Heuristic: affects speed only."""
+        half = math.sqrt(self.pairs.spread) / 2
+        found = self.extremes([Fraction(abs(epsilon + i * half)) for i in range(-2, 3)])
         return sorted({pair for worst in found for pair in (worst.by_delta, worst.by_rest)})
 
     @property
@@ -248,9 +255,30 @@ class Overall:
         """At each epsilon the largest delta and the smallest 1 - delta of all pairs."""
         return _worst_of(self.extremes(epsilons))
 
+    def _worst_by_rest(self, epsilons: Sequence[Fraction]) -> Point:
+        """`worst`, of which only 1 - delta need be narrow: where delta is small, a quick look at all pairs is enough.
+
+        1 - delta is then as narrow as elsewhere; of betas far smaller than it a curve may lose a few millionths of their size.
+        """
+        if not isinstance(self.pairs, SharedPairs):
+            return self.worst(epsilons)
+        far = self.pairs.spread / 2 + _SMALL_FROM * math.sqrt(self.pairs.spread)
+        asked = sorted({abs(e) for e in epsilons if abs(e) > far})
+        quick = {}
+        for e, point in zip(asked, self.pairs.screen(asked) or (), strict=False):
+            _, low, high = Extremes.of(point).rest
+            if high - low <= self.pairs.resort_width * high:
+                quick[e] = point
+        others = [e for e in epsilons if abs(e) not in quick]
+        found = dict(zip(others, self.extremes(others), strict=True))
+        for e in epsilons:
+            if abs(e) in quick:
+                found[e] = Extremes.of(quick[abs(e)] if e >= 0 else mirrored_point(quick[abs(e)], e))
+        return _worst_of(found[e] for e in epsilons)
+
     def curve(self, num: int, remedy: str = REMEDY) -> TradeOffCurve:
         """At most `num` points on or below the envelope, convex, from (0, 1) to (1, 0)."""
-        return curve_from_profile(self.worst, self._reach, num, remedy=remedy)
+        return curve_from_profile(self._worst_by_rest, self._reach, num, remedy=remedy)
 
 
 @dataclass(eq=False)

@@ -60,6 +60,6 @@ class WorkLimits:
     connections: int = 256
     memory_bytes: int = 2 << 30
     """Address space that a worker may take beyond what it has when it starts."""
-    resident_bytes: int = 256 << 20
-    """A worker that has grown beyond this is replaced after its answer."""
+    resident_bytes: int = 512 << 20
+    """A worker that has grown beyond this is replaced after its answer; all pairs of an edited design take about 200 MB."""
     cache_bytes: int = 32 << 20
