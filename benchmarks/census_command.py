@@ -2,6 +2,7 @@
 
     make bench-census                                   prints the table that docs/benchmarks.md shows
     python benchmarks/census_command.py --cores         what a second core gains, on studies and on a sweep of 100 edited designs
+    python benchmarks/census_command.py --cores 20      the same with a sweep of 20, and on a dask cluster of two workers
 
 CPU time, user and system, of whole processes: start-up and imports count for the command. The account is the one of
 `benchmarks/run.py`, from nothing in a warm process. They are alternated, and every run has a new folder; medians are compared.
@@ -31,8 +32,10 @@ from exactdp.census.releases import Release
 from exactdp.census.study import run_study
 from exactdp.census.sweeps import SweptDesign, sweep
 from exactdp.census.workers import Runner, make_runner
+from growth import design
 
 RUNS = 3
+SWEPT = 100
 GRID = np.linspace(5, 46, 42)
 COMMANDS = {
     ("census", "--no-figures"): ("tables and report", 8),
@@ -61,11 +64,10 @@ def command(arguments: Sequence[str]) -> float:
     return after.children_user + after.children_system - before.children_user - before.children_system
 
 
-def study(name: str, runner: Runner) -> None:
+def study(release: Release, runner: Runner) -> None:
     """What `exactdp census` asks of all pairs, from nothing."""
-    release = exactdp.census.release(name)
     overall_of.cache_clear()
-    run_study(release, Grids.read(stated_epsilons(release.rho), DELTAS, ALPHAS), runner)
+    run_study(replace(release), Grids.read(stated_epsilons(release.rho), DELTAS, ALPHAS), runner)
 
 
 def edited(count: int) -> list[SweptDesign]:
@@ -81,12 +83,12 @@ def _edited(release: Release, level: str, query: str, draw: random.Random) -> Re
     return replace(release, table=table)
 
 
-def on_cores(what: str, work: Callable[[Runner], object]) -> None:
+def on_cores(what: str, work: Callable[[Runner], object], dask: str | None = None) -> None:
     """Elapsed and CPU seconds with one process and with two; the start of the two is part of theirs."""
     found = []
     for jobs in (1, 2):
         before, start = os.times(), time.perf_counter()
-        with make_runner(jobs) as runner:
+        with make_runner(jobs, dask if jobs > 1 else None) as runner:
             work(runner)
         elapsed = time.perf_counter() - start
         get_reusable_executor().shutdown(wait=True)  # what processes used is known when they have ended
@@ -96,17 +98,23 @@ def on_cores(what: str, work: Callable[[Runner], object]) -> None:
     print(f" (CPU {cpu_one:.1f} and {cpu_two:.1f} s: at most {2 * cpu_one / cpu_two:.2f} times on a quiet machine)")
 
 
-def cores(designs: int = 100) -> None:
+def cores(designs: int) -> None:
     print("\nOne process and two, from nothing")
-    for name in ("dhc-persons-us", "pl94-persons-us"):
-        on_cores(f"all pairs of {name}", partial(study, name))
+    for release in (exactdp.census.release("dhc-persons-us"), design(100)):
+        on_cores(f"all pairs of {release.name}", partial(study, release))
     swept = edited(designs)
-    on_cores(f"a sweep of {designs} edited designs", lambda runner: list(sweep(swept, [Fraction(1, 10**10)], runner)))
+
+    def work(runner: Runner) -> object:
+        return list(sweep(swept, [Fraction(1, 10**10)], runner))
+
+    on_cores(f"a sweep of {designs} edited designs", work)
+    if designs < SWEPT:
+        on_cores(f"a sweep of {designs} edited designs on a dask cluster", work, "local")
 
 
 def main() -> None:
     if "--cores" in sys.argv[1:]:
-        cores()
+        cores(int(sys.argv[2]) if len(sys.argv) > 2 else SWEPT)
         return
     account()  # warm up
     accounts: list[float] = []

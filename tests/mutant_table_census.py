@@ -209,8 +209,8 @@ MUTANTS = [
     (
         "slices of a grid in another order",
         "census/pair_results.py",
-        "for one in found for x in getattr(one[pair], name)",
-        "for one in reversed(found) for x in getattr(one[pair], name)",
+        "where[name] = [place[x] for x in grid]",
+        "where[name] = list(place.values())",
     ),
     (
         "workers compute as their process is set",

@@ -111,6 +111,18 @@ def test_a_run_in_slices_of_its_grids_goes_on(
     assert told == ["30 of 40 bounds of pairs were finished before."]
 
 
+def test_slices_are_put_together_in_the_order_of_the_grids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments that ask at about the same epsilon are asked together, whatever their kind and order; one may come twice."""
+    grids = Grids.read(["3", "1/2", "5", "1/2"], ["1e-9", "1e-2"], ["0.3", "0.001"])
+    whole = run_study(SMALL, grids, Serial()).results
+    monkeypatch.setattr(pair_results, "_SLICES", {"beta": 2, "epsilon": 2, "delta": 2})
+    asked = pair_results.slices(SMALL, grids)
+    assert sum(one.size for one in asked) == grids.size
+    assert 2 < len(asked) <= 4
+    assert (asked[0].deltas, asked[1].deltas) == ((), grids.deltas)  # from both ends in turn
+    assert run_study(SMALL, grids, Serial(in_small_parts=True), Journal.open(tmp_path, SMALL, grids)).results == whole
+
+
 def test_other_questions_have_other_journals(tmp_path: Path) -> None:
     paths = {
         Journal.open(tmp_path, release, grids).path

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri_exp
 
 from exactdp.accounting.composition import Composition
+from exactdp.accounting.epsilon_search import gaussian_start
 from exactdp.accounting.line_pairs import LinePairs
 from exactdp.accounting.pairs import Pairs, PairsOnOwnLattices
 from exactdp.accounting.separate_pairs import Question, SeparatePairs
@@ -30,14 +33,15 @@ from exactdp.engine.family.line_contours import ROUGH, LineFamily
 from exactdp.engine.lattice.lattice import Group
 from exactdp.errors import AccuracyError
 from exactdp.guarantees.neighbours import REPLACE
+from exactdp.numbers import log_rational
 
 Interval = tuple[float, float] | tuple[Decimal, Decimal]
 
 _FEW = 12  # pairs that are asked one by one without a second thought
 _CHUNK = 24  # pairs for each task where each is asked by itself in float64
-_SLICES = {"beta": 8, "epsilon": 12, "delta": 14}
-"""Arguments that are asked together, so that little is planned twice; the longest first."""
-_MOST_SLICES = 8  # of one grid: each plans its contours anew
+_SLICES = {"beta": 4, "epsilon": 6, "delta": 30}
+"""Arguments of each kind that take about as long as those of the others: as many are asked together."""
+_MOST_SLICES = 8  # each may plan its contours anew
 _QUESTIONS = 1 << 15  # for each task where contours are shared
 
 
@@ -167,18 +171,35 @@ class StudyPart:
 def slices(release: Release, grids: Grids) -> list[Grids]:
     """The grids in slices, each of which is a question of its own; the same for every number of workers.
 
-    Where all pairs share contours, neighbouring arguments share them, and pairs should not be divided; elsewhere pairs are.
+    Where all pairs share contours, arguments of all kinds that ask at about the same epsilon share them, and pairs should not be
+    divided; elsewhere pairs are. Slices come from both ends in turn, so that two workers hardly plan the same contours.
     """
-    if grids.digits is not None or not _shares(release):
+    if grids.digits is not None or not grids.size or not _shares(release):
         return [grids]
+    order = sorted(
+        (_asked_at(name, x, overall_of(release).pairs.spread), name, i)
+        for name, grid in grids.by_quantity.items()
+        for i, x in enumerate(grid)
+    )
+    each = np.array([1 / _SLICES[name] for _, name, _ in order])
+    count = min(math.ceil(each.sum()), _MOST_SLICES)
+    number = ((np.cumsum(each) - each / 2) * count / each.sum()).astype(np.int64).tolist()
     found = []
-    for name, most in _SLICES.items():
-        grid = grids.by_quantity[name]
-        size = max(most, math.ceil(len(grid) / _MOST_SLICES))
-        for i in range(0, len(grid), size):
-            one = [grid[i : i + size] if quantity == name else () for quantity in grids.by_quantity]
-            found.append(Grids(one[0], one[1], one[2]))
-    return found
+    for one in sorted(set(number)):
+        mine = sorted((name, i) for (_, name, i), n in zip(order, number, strict=True) if n == one)
+        one_of = {name: tuple(grid[i] for kind, i in mine if kind == name) for name, grid in grids.by_quantity.items()}
+        found.append(Grids(one_of["delta"], one_of["epsilon"], one_of["beta"]))
+    half = (len(found) + 1) // 2
+    return [one for both in zip_longest(found[:half], found[: half - 1 : -1]) for one in both if one is not None]
+
+
+def _asked_at(name: str, argument: Fraction, spread: float) -> float:
+    """About the epsilon at which contours are asked for an argument. Heuristic: affects speed only."""
+    if name == "delta":
+        return abs(float(argument))
+    if name == "epsilon":
+        return gaussian_start(spread, min(argument, Fraction(1, 2)))
+    return abs(float(ndtri_exp(log_rational(argument))) * math.sqrt(spread) + spread / 2)
 
 
 def parts(release: Release, grids: Grids, pairs: Sequence[tuple[int, int]], runner: Runner) -> list[StudyPart]:
@@ -211,12 +232,16 @@ def _account(release: Release, numbered: tuple[int, StudyPart]) -> tuple[int, li
 
 
 def joined(
-    release: Release, grids: Grids, found: Sequence[Mapping[tuple[int, int], PairResult]]
+    release: Release, grids: Grids, asked: Sequence[Grids], found: Sequence[Mapping[tuple[int, int], PairResult]]
 ) -> tuple[PairResult, ...]:
     """The results of all slices put together, in the order of pairs and grids."""
     if len(found) == 1:
         return tuple(found[0][pair] for pair in release.pairs)
+    where: dict[str, list[tuple[int, int]]] = {}
+    for name, grid in grids.by_quantity.items():
+        place = {x: (n, i) for n, one in enumerate(asked) for i, x in enumerate(one.by_quantity[name])}
+        where[name] = [place[x] for x in grid]
     return tuple(
-        PairResult(pair, *(tuple(x for one in found for x in getattr(one[pair], name)) for name in grids.by_quantity))
+        PairResult(pair, *(tuple(getattr(found[n][pair], name)[i] for n, i in where[name]) for name in where))
         for pair in release.pairs
     )

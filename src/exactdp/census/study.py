@@ -82,7 +82,7 @@ def run_study(
             kept.add(new)
         found[place].update((result.pair, result) for result in new)
         done(len(new) * asked[place].size)
-    return Study(release, grids, joined(release, grids, found))
+    return Study(release, grids, joined(release, grids, asked, found))
 
 
 @steady

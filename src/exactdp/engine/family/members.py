@@ -73,7 +73,8 @@ class Members:
         if len({lattice.spread for lattice in self.own}) > 1 or not all(lattice.is_smooth for lattice in self.own):
             return False
         try:  # periods are from about 8 to a few hundred standard deviations long
-            short, long = (self.common_period(Fraction(n * math.sqrt(self.typical[0].r))) for n in (8, 500))
+            deviation = math.sqrt(self.lattice(int(np.argmin(self.step_of[1]))).r)
+            short, long = (self.common_period(Fraction(n * deviation)) for n in (8, 500))
         except LatticeTooFineError:
             return False
         return short[1] < long[1]
