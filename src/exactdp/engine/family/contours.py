@@ -95,8 +95,8 @@ class Family(Members):
         """Logarithms of the same values by their largest terms: no bounds, for searches; 0 where no contour can be shared."""
         logs = np.zeros(len(pairs))
         for contour, mine in self._shared(payoff, pairs, thresholds, index):
-            for place, sums in contour.leading.evaluate(pairs[mine], thresholds, index[mine]):
-                logs[mine[place]] = sums.log_scale + np.log(np.maximum(sums.value, UNDERFLOW))
+            for place, found in contour.estimate_logs(pairs[mine], thresholds, index[mine]):
+                logs[mine[place]] = found
         return logs
 
     def is_heavy(self, payoff: Payoff, pairs: Ints) -> Bools:
@@ -207,9 +207,14 @@ class FamilyContour:
         first = np.concatenate(([0], np.cumsum(count)[:-1]))
         return _PairTerms(first, count, self.kept, parts, segment_sums(rows, count))
 
+    def estimate_logs(self, pairs: Ints, thresholds: list[Threshold], index: Ints) -> Iterator[tuple[Ints, Floats]]:
+        """The places of the questions on each distinct step, and the logarithms of values there by their largest terms."""
+        for place, sums in self._leading.evaluate(pairs, thresholds, index):
+            yield place, sums.log_scale + np.log(np.maximum(sums.value, UNDERFLOW))
+
     @cached_property
-    def leading(self) -> FamilyContour:
-        """The same with the largest terms only: its bounds are none, its values are estimates."""
+    def _leading(self) -> FamilyContour:
+        """The same with the largest terms only, for estimates: what it says of errors is not true of what it leaves out."""
         terms = self._terms
         sizes = np.hypot(terms.parts[0], terms.parts[2])
         keep = sizes > _LEADING * np.repeat(sizes[terms.first], terms.count)
