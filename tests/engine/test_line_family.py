@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -14,7 +13,7 @@ import pytest
 
 from any_oracle import listed as any_listed
 from exactdp import DiscreteGaussian, DiscreteLaplace, Gaussian
-from exactdp.balls import BITS, ball, precision
+from exactdp.balls import BITS, precision
 from exactdp.engine.family import line_nodes, line_penalties
 from exactdp.engine.family.line_contours import LineFamily, LineFamilyContour
 from exactdp.engine.family.line_nodes import LineSkeleton, _Frame, _NodeSearch, _weakest
@@ -23,7 +22,6 @@ from exactdp.engine.lattice import tilts
 from exactdp.engine.line.float64 import LineSums
 from exactdp.engine.line.tilts import Ladder, LineRung
 from exactdp.engine.payoff import Payoff
-from exactdp.engine.sieve.fixed_point import Turn, phases_of_bits, phases_of_turns
 from exactdp.errors import LatticeTooFineError
 from exactdp.mechanisms.loss import Peak
 from exactdp.mechanisms.theta import untilted_penalty
@@ -497,21 +495,6 @@ def test_the_rounding_term_is_needed_and_enough(tilt: int) -> None:
 
 
 # --- phases -----------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("size", [2**20, 2**32 - 1, 2**32, 2**45, 2**62])
-def test_phases_of_many_turns_are_those_of_each(size: int) -> None:
-    rng = random.Random(size)
-    k = np.array([0, 1, size, *(rng.randrange(size) for _ in range(500))], dtype=np.int64)
-    with precision(BITS):
-        turns = [Turn.of(ball(Fraction(rng.randrange(-(10**9), 10**9), rng.randrange(1, 10**12)))) for _ in range(7)]
-    expected = np.stack([turn.phases(k) for turn in turns])
-    assert np.array_equal(phases_of_turns(turns, k), expected)
-    assert phases_of_turns([], k).shape == (0, len(k))
-    words = [(t.bits >> 64, t.bits & (1 << 64) - 1) for t in turns]
-    for i, own in enumerate(words):
-        bits = np.repeat(np.array([own], dtype=np.uint64), len(k), axis=0)
-        assert np.array_equal(phases_of_bits(k, bits), expected[i])
 
 
 def test_a_pair_s_sum_does_not_depend_on_another_pair_s_nodes() -> None:

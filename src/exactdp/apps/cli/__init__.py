@@ -1,14 +1,10 @@
 """The command line: `exactdp`. The commands and what they need are loaded when they are first used."""
 
-import gc
 import os
 import sys
 
-_GARBAGE = (
-    50_000,
-    20,
-    100,
-)  # objects between looks for cycles, which numbers do not form; by default a tenth of all time
+# objects between looks for cycles, which numbers do not form; by default these take a tenth of all time
+_GARBAGE = (50_000, 20, 100)
 _DIGITS = 120_000  # more than numbers.py takes, so that all it took can be said, whatever PYTHONINTMAXSTRDIGITS is
 
 
@@ -20,6 +16,8 @@ def main() -> None:
         leave_when_interrupted()
     except KeyboardInterrupt:
         sys.exit(130)
+    import gc
+
     from exactdp.apps.cli import streams
 
     streams.prepare()
