@@ -1,0 +1,54 @@
+"""The built-in releases: their sums, their known epsilons, and the texts that say whose record moves what."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from importlib import resources
+
+from exactdp import census
+
+P, H1, DHC, UNITS = Fraction(542, 339) ** 2, Fraction(3379, 12343) ** 2, Fraction("4.9622"), Fraction("7.7005")
+RHO = {
+    **{f"pl94-persons-{where}": P for where in ("us", "pr", "us-patterns", "pr-patterns")},
+    **{f"pl94-units-{where}": H1 for where in ("us", "pr", "us-patterns", "pr-patterns")},
+    **{f"dhc-persons-{where}": DHC for where in ("us", "pr", "pr-no-prim")},
+    **{f"dhc-units-{where}": UNITS for where in ("us", "pr", "pr-no-prim")},
+    "ddhc-a-us": 5 * Fraction("0.008") + 2 * Fraction("2.134") + 4 * Fraction("0.159"),
+    "ddhc-a-pr": 4 * Fraction("0.008") + Fraction("2.134") + 3 * Fraction("0.159"),
+    "ddhc-b-us": 2 * (5 * Fraction("0.006915") + 2 * Fraction("1.9208") + 4 * Fraction("0.142869")),
+    "ddhc-b-pr": 2 * (4 * Fraction("0.006915") + Fraction("1.9208") + 3 * Fraction("0.142869")),
+    "s-dhc-us": Fraction("1.257281"),
+    "s-dhc-pr": Fraction("1.226649"),
+    "s-dhc-formal-us": Fraction(481167223, 431200000),
+    "s-dhc-formal-pr": Fraction(25806262707, 23716000000),
+    "s-dhc-household-us": Fraction(5651961239, 11858000000),
+    "s-dhc-household-pr": Fraction(552322119, 1185800000),
+    "dhc-2022-08": Fraction("3.65"),
+}
+FINGERPRINTS = {
+    "dhc-persons-us": "a01261fecc8b45ae",
+    "dhc-persons-pr": "2f078ed3fd5d4003",
+    "dhc-units-us": "bb081de7443aa81b",
+    "dhc-units-pr": "87cfe6538b92915b",
+    "pl94-persons-us": "00f969cb5d92bf5f",
+    "pl94-persons-pr": "82860099f950becd",
+    "dhc-2022-08": "c3a804f99648f736",
+}
+
+
+def test_every_release_has_its_exact_rho() -> None:
+    assert {name: census.release(name).rho for name in census.release_names()} == RHO
+
+
+def test_releases_of_earlier_versions_are_the_same_designs() -> None:
+    assert {name: census.release(name).fingerprint[:16] for name in FINGERPRINTS} == FINGERPRINTS
+
+
+def test_every_release_is_a_file_that_says_whose_record_it_is_and_where_it_is_from() -> None:
+    files = {file.name for file in resources.files("exactdp.census").joinpath("products").iterdir()}
+    assert files == {f"{name}.json" for name in census.release_names()}
+    for release in map(census.release, census.release_names()):
+        assert release.unit_of_privacy.split(",")[0] in ("person", "housing unit", "household")
+        assert "_Production_Code at " in release.source or release.name == "dhc-2022-08"
+        is_bound = "patterns" in release.name or release.name.startswith(("s-dhc-us", "s-dhc-pr", "s-dhc-household"))
+        assert ("upper bound" in release.source) == is_bound
