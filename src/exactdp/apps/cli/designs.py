@@ -1,7 +1,7 @@
 """The one grammar of what a command accounts for: DESIGN, or -m.
 
 DESIGN is a built-in release, a budget file (TOML, CSV, JSON), or the JSON of a release or a composition as `to_json` writes it;
-`-m` names noise. `--pair K,L` picks two paths of a release. Spellings of earlier versions (`--release`, `--design`) mean the same.
+`-m` names noise. `--pair K,L` picks two paths of a release. Earlier spellings (`--release`, `--design`) mean the same.
 Whatever it is, a command repeats it, so that a sigma that was typed for a sigma2 is noticed.
 """
 
