@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from importlib import resources
 
+import pytest
+
 from exactdp import census
+from exactdp.numerals import at_most
 
 P, H1, DHC, UNITS = Fraction(542, 339) ** 2, Fraction(3379, 12343) ** 2, Fraction("4.9622"), Fraction("7.7005")
 RHO = {
@@ -52,3 +56,52 @@ def test_every_release_is_a_file_that_says_whose_record_it_is_and_where_it_is_fr
         assert "_Production_Code at " in release.source or release.name == "dhc-2022-08"
         is_bound = "patterns" in release.name or release.name.startswith(("s-dhc-us", "s-dhc-pr", "s-dhc-household"))
         assert ("upper bound" in release.source) == is_bound
+
+
+EPSILON = {  # at delta = 1e-10, rounded up
+    "pl94-persons-us": 16.465156,
+    "pl94-units-us": 2.3632032,
+    "dhc-units-us": 32.071985,
+    "ddhc-a-us": 24.401906,
+    "ddhc-b-us": 35.118415,
+    "s-dhc-us": 10.943850,
+    "s-dhc-formal-us": 10.230211,
+    "s-dhc-household-us": 6.3783744,
+    "ddhc-a-pr": 16.790470,
+    "ddhc-b-pr": 23.828409,
+    "s-dhc-pr": 10.792055,
+    "dhc-persons-pr-no-prim": 24.456494,
+}
+
+
+@pytest.mark.parametrize("name", EPSILON)
+def test_epsilon_of_a_path_two_ways(name: str) -> None:
+    """On the lattice in float64 and in balls; and delta of that epsilon on the line."""
+    release = census.release(name)
+    pair = release.pair(*release.pairs[0])
+    found = pair.epsilon_bounds("1e-10")
+    assert float(at_most(found.upper, 8)) == EPSILON[name]
+    certified = pair.epsilon_bounds("1e-10", digits=12)
+    assert certified.lower <= found.upper
+    assert found.lower <= certified.upper
+    assert certified.upper - certified.lower < 1e-10
+    line = next(o for o in pair.cross_check(found.upper).opinions if o.method == "smoothed Fourier sum")
+    assert abs(line.log_upper - math.log(1e-10)) < 1e-9
+    assert line.log_upper - line.log_lower < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon", "witness"),
+    [
+        ("pl94-persons-us-patterns", 16.467752, (1, 16)),
+        ("pl94-persons-pr-patterns", 16.465265, (8, 8)),
+        ("pl94-units-us-patterns", 2.3635460, (16, 16)),
+        ("pl94-units-pr-patterns", 2.3634177, (8, 8)),
+    ],
+)
+def test_epsilon_over_every_set_that_could_be_bypassed(name: str, epsilon: float, witness: tuple[int, int]) -> None:
+    """All pairs together on shared contours, and by itself the pair that attains it."""
+    release = census.release(name)
+    assert float(at_most(release.account().epsilon("1e-10"), 8)) == epsilon
+    found = release.pair(*witness).epsilon_bounds("1e-10")
+    assert {float(at_most(end, 8)) for end in found} == {epsilon}
