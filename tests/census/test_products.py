@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from importlib import resources
+from pathlib import Path
 
 import pytest
 
 from exactdp import census
-from exactdp.numerals import at_most
+from exactdp.numerals import about, at_most, exact
 
 P, H1, DHC, UNITS = Fraction(542, 339) ** 2, Fraction(3379, 12343) ** 2, Fraction("4.9622"), Fraction("7.7005")
 RHO = {
@@ -105,3 +106,25 @@ def test_epsilon_over_every_set_that_could_be_bypassed(name: str, epsilon: float
     assert float(at_most(release.account().epsilon("1e-10"), 8)) == epsilon
     found = release.pair(*witness).epsilon_bounds("1e-10")
     assert {float(at_most(end, 8)) for end in found} == {epsilon}
+
+
+def test_the_table_of_the_documentation() -> None:
+    """Record, neighbours, paths, rho and epsilon of every release, as docs/designs.md prints them."""
+    page = (Path(__file__).parents[2] / "docs" / "designs.md").read_text()
+    rows = {
+        row[0].strip("`"): row[2:]
+        for row in (line.strip("| ").split(" | ") for line in page.splitlines())
+        if len(row) == 7
+    }
+    del rows["release"], rows["---"]
+    assert set(rows) == set(census.release_names())
+    for name, (record, relation, paths, rho, epsilon) in rows.items():
+        release = census.release(name)
+        told = exact(release.rho) if "/" not in exact(release.rho) else about(release.rho)
+        found = at_most(release.account().epsilon("1e-10"), 8)
+        assert (record, relation, int(paths)) == (
+            release.unit_of_privacy.split(",")[0],
+            release.relation,
+            len(release.bypassed),
+        )
+        assert (rho, epsilon) == (told, found), name

@@ -66,7 +66,7 @@ def checked(draft: Draft, name: str, source: str) -> Release:
     result = Release(name, title, given, table, paths, relation, noise, who)
     result.check_noise()
     if "zcdp_rho" in draft.settings:
-        _must_be_rho(number(draft.settings["zcdp_rho"], "zcdp_rho", "rho"), result.rho)
+        _must_be_rho(number(draft.settings["zcdp_rho"], "zcdp_rho", "zcdp_rho"), result.rho)
     return result
 
 

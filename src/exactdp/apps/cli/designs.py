@@ -134,16 +134,17 @@ class Design:
             assert composition is not None
             changed = "as the sensitivities say: each answer may change by that much"
             return [("noise", _noise(composition.mechanisms)), ("neighbours", changed), ("budget", budget)]
+        who = [("record", self.release.unit_of_privacy)] if self.release.unit_of_privacy else []
         changed = neighbours(self.release.relation).briefly
         if self.pair is not None:
             paths = f"a record of path {self.pair[0]} replaced by one of path {self.pair[1]}"
             if not self.pair[1]:
                 paths = f"a record of path {self.pair[0]} is added or removed"
             composition = self.release.pair(*self.pair)
-            return [("noise", _noise(composition.mechanisms)), ("neighbours", paths), ("budget", budget)]
+            return [("noise", _noise(composition.mechanisms)), ("neighbours", paths), *who, ("budget", budget)]
         pairs = len(self.release.pairs)
         how = f"{changed}: {'all ' if pairs > 1 else ''}{neighbours(self.release.relation).counted(pairs)}"
-        return [("noise", _noise_of_paths(self.release)), ("neighbours", how), ("budget", budget)]
+        return [("noise", _noise_of_paths(self.release)), ("neighbours", how), *who, ("budget", budget)]
 
     def show(self) -> None:
         """Repeat on standard output what is accounted for."""
