@@ -9,7 +9,7 @@ from PIL import Image, PngImagePlugin
 
 from exactdp.apps.figures.captions import captions
 from exactdp.apps.figures.release import all_figures
-from exactdp.census.releases import release
+from exactdp.census.built_in import release
 
 IMAGES = Path(__file__).parent / "images"
 DHC = release("dhc-persons-us")

@@ -11,6 +11,7 @@ TESTS = {
         "-k",
         "mechanisms or neighbours or rho or checked or brute_force or last_pair",
     ],
+    "census/budget_design.py": ["tests/census/test_budget_json.py", "-k", "wrong"],
     "census/savings.py": ["tests/census/test_unusual_designs.py", "-k", "one_level"],
     "census/summary.py": ["tests/census/test_savings.py", "-k", "unused"],
     "census/proxy.py": ["tests/census/test_proxy.py", "-k", "not of_the_census"],
@@ -45,6 +46,12 @@ TESTS = {
 }
 
 MUTANTS = [
+    (
+        "a stated rho that is too small taken",
+        "census/budget_design.py",
+        "    if stated != found:",
+        "    if stated > found:",
+    ),
     (
         "a cell's budget that moves no other on its level",
         "census/spine.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -39,14 +39,16 @@ def parse(text: str) -> dict[str, Any]:
     return record
 
 
-def load(text: object, refusal: str, digits: int, doubles: bool) -> Any:
+def load(text: object, refusal: str, digits: int, doubles: bool, written: Callable[[str], Any] | None = None) -> Any:
     """Any JSON value without duplicate names, NaN and Infinity, or bare integers of more than `digits` characters; numbers with a
-    fraction or an exponent only with `doubles`, and only within their range."""
+    fraction or an exponent only with `doubles`, and only within their range, or as `written` takes them down."""
 
     def refuse(number: str) -> NoReturn:
         raise ValueError(f"a number must be {'a double or ' * doubles}in quotation marks, found {shown(number)}")
 
-    def real(number: str) -> float:
+    def real(number: str) -> Any:
+        if written is not None:
+            return written(number)
         return float(number) if doubles and math.isfinite(float(number)) else refuse(number)
 
     def integer(number: str) -> int:

@@ -17,9 +17,10 @@ from exactdp import conversions
 from exactdp.accounting.composition import Composition
 from exactdp.apps.figures import release as plots
 from exactdp.apps.figures.captions import captions
+from exactdp.census.built_in import release
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import account_pairs
-from exactdp.census.releases import Release, release
+from exactdp.census.releases import Release
 from exactdp.census.study import Study
 from exactdp.errors import InvalidInputError, MissingExtraError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian

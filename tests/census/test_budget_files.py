@@ -152,7 +152,8 @@ BAD_TOML = [
     ("a." * 100_000 + "a = 1", "at most 50 dots. Found more in line 1"),
     (
         "units = 1\n" + US + "a = 1",
-        "one of title, source, relation, unit, total_rho, full_path, levels, level_shares, bypassed. Found units.",
+        "one of format, version, title, source, unit_of_privacy, relation, unit, total_rho, zcdp_rho, full_path, levels, "
+        "level_shares, bypassed. Found units.",
     ),
     (US + "a = 1\n[levels.' US']\na = 1", "Level names must differ. Found US twice."),
     (US + "a = 1\n'a ' = 1", "Query names must differ. Found a twice in level US."),
@@ -289,8 +290,8 @@ def test_bad_csv_gets_one_clear_sentence(text: str, sentence: str) -> None:
 def test_bad_files(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_budget(tmp_path / "none.toml")
-    assert "must end in .toml or .csv. Found a.json" in sentence_of(BY_HAND, "a.json")
-    assert "must end in .toml or .csv. Found toml" in sentence_of(BY_HAND, "toml")
+    assert "must end in .toml, .csv or .json. Found a.txt" in sentence_of(BY_HAND, "a.txt")
+    assert "must end in .toml, .csv or .json. Found toml" in sentence_of(BY_HAND, "toml")
     assert f"at most {MOST_BYTES} bytes. Found more in a.csv" in sentence_of(b"#" * (MOST_BYTES + 1), "a.csv")
     for name in ("a.toml", "a.csv"):
         said = sentence_of(b"# x\n\xff", name)

@@ -7,6 +7,7 @@ import copy
 import json
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -112,16 +113,17 @@ def test_every_way_to_write_a_design_satisfies_its_schema(text: str) -> None:
 
 def test_every_design_that_is_written_or_shown_satisfies_its_schema() -> None:
     for name in exactdp.census.release_names():
-        VALIDATORS["design"].validate(tomllib.loads(budget_toml(exactdp.census.release(name))))
-    shown = [
-        text
-        for page in (ROOT / "docs").glob("*.md")
-        for rest, text in examples.blocks(page, "toml")
-        if "title=" in rest
-    ]
-    assert shown
-    for text in shown:
-        VALIDATORS["design"].validate(tomllib.loads(text))
+        release = exactdp.census.release(name)
+        VALIDATORS["design"].validate(tomllib.loads(budget_toml(release)))
+        VALIDATORS["design"].validate(json.loads(exactdp.census.budget_json(release)))
+    for file in resources.files("exactdp.census").joinpath("products").iterdir():
+        VALIDATORS["design"].validate(json.loads(file.read_text()))
+    for kind, read in (("toml", tomllib.loads), ("json", json.loads)):
+        pages = (ROOT / "docs").glob("*.md")
+        shown = [text for page in pages for rest, text in examples.blocks(page, kind) if "title=" in rest]
+        assert shown
+        for text in shown:
+            VALIDATORS["design"].validate(read(text))
 
 
 def places(record: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -247,3 +249,13 @@ def test_a_design_that_is_read_satisfies_the_schema(settings: str, cells: list[t
 def test_designs_out_of_form_are_refused_by_both(text: str) -> None:
     assert not accepted(read_design, text)
     assert not satisfies("design", tomllib.loads(text))
+
+
+def test_json_designs_out_of_form_are_refused_by_both() -> None:
+    record = json.loads(exactdp.census.budget_json(exactdp.census.release("s-dhc-household-pr")))
+    for path in list(places(record))[:30]:
+        for changed in (altered(record, path, set_to(value)) for value in OTHER_TYPES):
+            if not satisfies("design", changed):
+                assert not accepted(lambda text: parse_budget(text.encode(), "design.json"), json.dumps(changed)), path
+    assert not satisfies("design", {**record, "version": 2})
+    assert not satisfies("design", {**record, "unheard of": 1})

@@ -7,10 +7,12 @@ Fraction(24811, 5000)
 
 from exactdp.census.budget_costs import CellCosts
 from exactdp.census.budget_files import budget_toml, read_budget
+from exactdp.census.budget_json import budget_json
+from exactdp.census.built_in import release, release_names
 from exactdp.census.cell_noise import CellNoise
 from exactdp.census.design_proof import certify_design
 from exactdp.census.pair_results import PairResult
-from exactdp.census.releases import Allocation, Release, release, release_names
+from exactdp.census.releases import Allocation, Release
 from exactdp.census.savings import Saving, level_saving, overall_saving
 from exactdp.census.spine import bypass
 from exactdp.census.study import Study
@@ -23,6 +25,7 @@ __all__ = [
     "Release",
     "Saving",
     "Study",
+    "budget_json",
     "budget_toml",
     "bypass",
     "certify_design",

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from exactdp.census.budget_numbers import LIMITS, number
+from exactdp.census.budget_numbers import number
 from exactdp.census.cell_noise import DISCRETE_GAUSSIAN, DISCRETE_LAPLACE, KINDS, USUAL, CellNoise
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import shown
 
-NUMBERS = tuple(LIMITS)
+NUMBERS = ("rho", "sigma2", "sigma", "scale", "share")
 """Under which name a query's table may have its number."""
 TRAITS = ("sensitivity", "cells", "noise")
 

@@ -148,7 +148,8 @@ def budget_csv(release: Release) -> str:
     """
     relation = "" if release.relation == REPLACE else release.relation
     full_path = "" if () in release.bypassed.values() else "false"
-    said = {"title": release.title, "source": release.source, "relation": relation, "full_path": full_path}
+    said = {"title": release.title, "source": release.source, "unit_of_privacy": release.unit_of_privacy}
+    said |= {"relation": relation, "full_path": full_path}
     remarks = [f"# {key}: {value}" for key, value in said.items() if value]
     remarks += [f"# bypassed {number}: {'; '.join(levels)}".rstrip() for number, levels in release.bypassed.items()]
     columns = ("level", "query", "rho", *(TRAITS if release.noise else ()))

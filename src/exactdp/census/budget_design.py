@@ -15,7 +15,7 @@ from exactdp.census.spine import Table
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import shown
 
-SETTINGS = ("title", "source", "relation", "unit", "total_rho", "full_path")
+SETTINGS = ("title", "source", "unit_of_privacy", "relation", "unit", "total_rho", "zcdp_rho", "full_path")
 UNITS = ("rho", "sigma2", "share")
 MOST_BYTES = 1_000_000
 MOST_CELLS = 10_000
@@ -61,9 +61,21 @@ def checked(draft: Draft, name: str, source: str) -> Release:
     given = _text(draft.settings.get("source", ""), "source") or source
     paths = with_full_path(_bypassed(draft.bypassed, table), _has_full_path(draft.settings))
     noise = {(level, query): found.noise for level, own in queries.items() for query, found in own.items()}
-    result = Release(name, title, given, table, paths, _word(draft.settings, "relation", RELATIONS), noise)
+    relation, unit_of_privacy = _word(draft.settings, "relation", RELATIONS), draft.settings.get("unit_of_privacy", "")
+    who = _text(unit_of_privacy, "unit_of_privacy", 200)
+    result = Release(name, title, given, table, paths, relation, noise, who)
     result.check_noise()
+    if "zcdp_rho" in draft.settings:
+        _must_be_rho(number(draft.settings["zcdp_rho"], "zcdp_rho", "zcdp_rho"), result.rho)
     return result
+
+
+def _must_be_rho(stated: Fraction, found: Fraction) -> None:
+    if stated != found:
+        raise InvalidInputError(
+            f"zcdp_rho must be zCDP's rho of the worst neighbours, {about(found)}. Found {shown(stated)}; "
+            "correct the budgets, sensitivities or cells, or leave zcdp_rho out."
+        )
 
 
 def _word(settings: Mapping[str, object], key: str, words: Sequence[str]) -> str:
@@ -101,7 +113,8 @@ def with_full_path(given: Mapping[int, tuple[str, ...]], is_taken: bool) -> Mapp
 def contents(release: Release) -> tuple[object, ...]:
     """What a budget file says of a release beside its texts: table, bypassed sets, neighbours and noise, in their order."""
     table = [(level, list(queries.items())) for level, queries in release.table.items()]
-    return table, list(release.bypassed.items()), release.relation, list(release.noise.items())
+    noise = list(release.noise.items())
+    return table, list(release.bypassed.items()), release.relation, noise, release.unit_of_privacy
 
 
 def total_budget(table: Table) -> Fraction:
@@ -240,7 +253,7 @@ def single_spaced(name: str) -> str:
 
 def _text(written: object, what: str, most: int = 1_000) -> str:
     """One line of printable text, single spaced."""
-    result = single_spaced(written) if isinstance(written, str) else None
+    result = single_spaced(written) if type(written) is str else None
     if result is None or len(result) > most or not result.isprintable():
         raise InvalidInputError(
             f"{what} must be a printable text of at most {most} characters. Found {shown(ascii(written))}."

@@ -1,7 +1,7 @@
-"""Budget files: a design of one's own, written by hand as TOML or CSV, read as the same object as a built-in release.
+"""Budget files: a design of one's own, written as TOML, CSV or JSON, read as the same object as a built-in release.
 
-TOML: the settings `title`, `source`, `relation`, `unit`, `total_rho`, `full_path`, then a table `[levels.NAME]` of budgets for
-each level, top first, then `[level_shares]` and `[bypassed]`, all but the levels optional. CSV: see budget_csv.
+TOML: the settings (`SETTINGS`), then a table `[levels.NAME]` of budgets for each level, top first, then `[level_shares]` and
+`[bypassed]`, all but the levels optional. JSON says the same with the same names: see budget_json. CSV: see budget_csv.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path, PurePath
 
 from exactdp.arithmetic_state import steady
 from exactdp.census.budget_cells import touched
 from exactdp.census.budget_csv import csv_draft
-from exactdp.census.budget_design import MOST_BYTES, SETTINGS, Draft, checked, contents, total_budget
+from exactdp.census.budget_design import MOST_BYTES, checked, contents, total_budget
+from exactdp.census.budget_json import json_record
+from exactdp.census.budget_record import WrittenNumber, record_draft
 from exactdp.census.cell_noise import CellNoise
 from exactdp.census.releases import Release
 from exactdp.csv_text import decoded, refuse_spreadsheet
@@ -25,13 +26,13 @@ from exactdp.guarantees.neighbours import REPLACE
 from exactdp.numbers import shown
 
 _MOST_DOTS = 50  # in a line: the time that tomllib takes for a dotted name grows with the square of its parts
-_TOML_KEYS = (*SETTINGS, "levels", "level_shares", "bypassed")
+_SUFFIXES = (".toml", ".csv", ".json")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @steady
 def read_budget(path: Path | str) -> Release:
-    """The release that a budget file describes, named after the file; the suffix says whether it is TOML or CSV.
+    """The release that a budget file describes, named after the file; the suffix says whether it is TOML, CSV or JSON.
 
     A query of budget rho gets discrete Gaussian noise of sigma2 = 1 / rho unless its table says otherwise.
     Guarantee: every decimal and fraction is read exactly; a file that is not understood is refused in one sentence.
@@ -49,8 +50,9 @@ def parse_budget(content: bytes, file_name: str) -> Release:
     """
     file = PurePath(file_name)
     refuse_spreadsheet(file.name, "A budget file")
-    if file.suffix.lower() not in (".toml", ".csv"):
-        raise InvalidInputError(f"A budget file must end in .toml or .csv. Found {shown(file.name)}; rename it.")
+    kind = file.suffix.lower()
+    if kind not in _SUFFIXES:
+        raise InvalidInputError(f"A budget file must end in .toml, .csv or .json. Found {shown(file.name)}; rename it.")
     if not file.stem.strip("."):  # the design is named after the file, and folders are named after the design
         raise InvalidInputError(
             f"A budget file must have a name before its ending. Found {shown(file.name)}; rename it."
@@ -60,7 +62,7 @@ def parse_budget(content: bytes, file_name: str) -> Release:
             f"A budget file must have at most {MOST_BYTES} bytes. Found more in {shown(file.name)}."
         )
     text = decoded(content, f"The budget file {shown(file.name)}")
-    draft = _toml_draft(text) if file.suffix.lower() == ".toml" else csv_draft(text)
+    draft = csv_draft(text) if kind == ".csv" else record_draft(_toml(text) if kind == ".toml" else json_record(text))
     return checked(draft, file.stem, file.name)
 
 
@@ -71,13 +73,14 @@ def budget_toml(release: Release) -> str:
     Guarantee: reading the text gives table, bypassed sets, neighbours and noise again, in the same order; what cannot be written
     so is refused.
 
-    >>> from exactdp.census.releases import release
+    >>> from exactdp.census.built_in import release
     >>> print(budget_toml(release("dhc-persons-us")).splitlines()[5:7])
     ['[levels.US]', '"age_18_64_116 * relgq_4_groups" = "73/10000"']
     """
     lines = [
         f"title = {_quoted(release.title)}",
         f"source = {_quoted(release.source)}",
+        *([f"unit_of_privacy = {_quoted(release.unit_of_privacy)}"] if release.unit_of_privacy else []),
         *([] if release.relation == REPLACE else [f"relation = {_quoted(release.relation)}"]),
         'unit = "rho"',
         f'total_rho = "{total_budget(release.table)}"',
@@ -89,7 +92,7 @@ def budget_toml(release: Release) -> str:
     lines += ["", "[bypassed]"]
     lines += [f"{number} = [{', '.join(map(_quoted, levels))}]" for number, levels in release.bypassed.items()]
     text = "\n".join(lines) + "\n"
-    if contents(checked(_toml_draft(text), release.name, release.source)) != contents(release):
+    if contents(checked(record_draft(_toml(text)), release.name, release.source)) != contents(release):
         raise InvalidInputError(
             "A release can be written if its names are printable, without white space at the ends or twice in a row. "
             f"Found others in {shown(release.name)}."
@@ -113,32 +116,6 @@ def _key(name: str) -> str:
     return name if _BARE.fullmatch(name) else _quoted(name)
 
 
-def _toml_draft(text: str) -> Draft:
-    record = _toml(text)
-    unknown = [key for key in record if key not in _TOML_KEYS]
-    if unknown:
-        raise InvalidInputError(
-            f"A key of a budget file must be one of {', '.join(_TOML_KEYS)}. Found {shown(unknown[0]) or 'an empty one'}."
-        )
-    levels = []
-    for level, queries in _table(record, "levels").items():
-        if not isinstance(queries, dict):
-            raise InvalidInputError(
-                f"A level must be a table of queries, such as [levels.US]. Found {shown(queries)} for {shown(level)}."
-            )
-        levels.append((level, list(queries.items())))
-    bypassed = []
-    for number, names in _table(record, "bypassed").items():
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise InvalidInputError(
-                f'Bypassed levels must be a list of names, such as ["County"]. Found {shown(names)} for {shown(number)}.'
-            )
-        bypassed.append((number, names))
-    settings = {key: record[key] for key in SETTINGS if key in record}
-    level_shares = list(_table(record, "level_shares").items()) if "level_shares" in record else None
-    return Draft(settings, levels, bypassed, level_shares)
-
-
 def _toml(text: str) -> dict[str, object]:
     for number, line in enumerate(text.split("\n"), start=1):
         if line.count(".") > _MOST_DOTS:
@@ -146,7 +123,7 @@ def _toml(text: str) -> dict[str, object]:
                 f"A line must have at most {_MOST_DOTS} dots. Found more in line {number}; write each budget in a line."
             )
     try:
-        return tomllib.loads(text, parse_float=lambda number: number.replace("_", ""))
+        return tomllib.loads(text, parse_float=lambda number: WrittenNumber(number.replace("_", "")))
     except tomllib.TOMLDecodeError as error:
         what, _, where = str(error).rpartition(" (at ")
         raise InvalidInputError(
@@ -158,10 +135,3 @@ def _toml(text: str) -> dict[str, object]:
             "The file is not the TOML of a budget. Found an impossible date, a number of thousands of digits or lists "
             "within lists; remove it."
         ) from None
-
-
-def _table(record: Mapping[str, object], name: str) -> dict[str, object]:
-    table = record.get(name, {})
-    if not isinstance(table, dict):
-        raise InvalidInputError(f"{name} must be a table, such as [{name}]. Found {shown(table) or 'an empty text'}.")
-    return table

@@ -10,7 +10,7 @@ from fractions import Fraction
 from exactdp import numerals
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import LARGEST_SIGMA2, SMALLEST_SIGMA2
-from exactdp.numbers import rational, shown
+from exactdp.numbers import LARGEST_RHO, rational, shown
 
 NUMBER = re.compile(r"[+-]?([0-9]+/[0-9]+|([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)")
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
@@ -22,8 +22,9 @@ LIMITS = {
     "sigma": _ROOTS,
     "scale": _ROOTS,
     "share": (SMALLEST_SIGMA2 / LARGEST_SIGMA2, Fraction(1)),
+    "zcdp_rho": (1 / (2 * LARGEST_SIGMA2), Fraction(LARGEST_RHO)),
 }
-"""The kinds of numbers that say how much noise a query gets, with the least and the most of each."""
+"""The kinds of numbers that say how much noise a query gets, and zCDP's rho of all, with the least and the most of each."""
 
 
 def number(value: object, what: str, limits: str, place: str = "") -> Fraction:

@@ -215,6 +215,7 @@ def design_content(release: Release) -> dict[str, Any]:
         "name": release.name,
         "title": release.title,
         "source": release.source,
+        **({"unit_of_privacy": release.unit_of_privacy} if release.unit_of_privacy else {}),
         **({} if release.relation == REPLACE else {"relation": release.relation}),
         "levels": [
             {
@@ -260,7 +261,8 @@ def read_design(content: Mapping[str, Any]) -> Release:
             raise InvalidInputError(f"A bypassed level must be one below the top. Found {shown(ascii(level))}.")
     name, title, source = (_text(content, text) for text in ("name", "title", "source"))
     relation = _text(content, "relation") if "relation" in content else REPLACE
-    release = Release(name, title, source, table, sets, relation, noise)
+    unit_of_privacy = _text(content, "unit_of_privacy") if "unit_of_privacy" in content else ""
+    release = Release(name, title, source, table, sets, relation, noise, unit_of_privacy)
     release.check_noise()  # refuses noise that there is not
     return release
 

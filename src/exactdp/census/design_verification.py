@@ -21,10 +21,10 @@ from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, precision
 from exactdp.brackets import Bracket, mirrored_ball
+from exactdp.census.built_in import release as built_in
+from exactdp.census.built_in import release_names
 from exactdp.census.design_certificate import DesignCertificate, DesignContour, has_digits
 from exactdp.census.design_proof import Pair, side_in_balls, side_of_ball
-from exactdp.census.releases import release as built_in
-from exactdp.census.releases import release_names
 from exactdp.census.workers import make_runner
 from exactdp.engine.line.methods import LineMethods, threshold
 from exactdp.engine.line.total_loss import TotalLoss

@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
-from functools import cache, cached_property
-from importlib import resources
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -104,6 +103,8 @@ class Release:
     bypassed: Mapping[int, tuple[str, ...]]
     relation: str = REPLACE
     noise: Noise = field(default_factory=dict)
+    unit_of_privacy: str = ""
+    """Whose record it is, such as a person or a household; empty where nothing is said."""
 
     def __post_init__(self) -> None:
         if self.relation not in RELATIONS:
@@ -309,37 +310,3 @@ class Release:
 
 def _total(table: Table) -> Fraction:
     return sum((rho for queries in table.values() for rho in queries.values()), Fraction(0))
-
-
-@cache
-def _budgets() -> dict[str, Release]:
-    text = resources.files("exactdp.census").joinpath("budgets.json").read_text(encoding="utf-8")
-    record = json.loads(text)
-    releases = {}
-    for name, entry in record["releases"].items():
-        table = {
-            level: {query: Fraction(rho) for query, rho in queries.items()}
-            for level, queries in entry["levels"].items()
-        }
-        bypassed = {int(number): tuple(levels) for number, levels in entry.get("bypassed", {"1": []}).items()}
-        source, relation = entry.get("source", record["source"]), entry.get("relation", REPLACE)
-        releases[name] = Release(name, entry["title"], source, table, bypassed, relation)
-    return releases
-
-
-@steady
-def release_names() -> tuple[str, ...]:
-    """The names that `release` takes."""
-    return tuple(_budgets())
-
-
-@steady
-def release(name: str) -> Release:
-    """A release of the 2020 Census by name.
-
-    >>> release("dhc-persons-us").allocations[13].bypassed
-    ()
-    """
-    if not isinstance(name, str) or name not in _budgets():
-        raise InvalidInputError(f"A release is one of {', '.join(release_names())}. Found {shown(name)}.")
-    return _budgets()[name]

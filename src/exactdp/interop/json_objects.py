@@ -253,7 +253,10 @@ _CHECKS: dict[type, Callable[[Any], None]] = {
 }
 """What an object must satisfy where its class checks nothing."""
 
-_OPTIONAL: dict[type, Mapping[str, Any]] = {Release: {"relation": REPLACE, "noise": {}}, Allocation: {"noise": {}}}
+_OPTIONAL: dict[type, Mapping[str, Any]] = {
+    Release: {"relation": REPLACE, "noise": {}, "unit_of_privacy": ""},
+    Allocation: {"noise": {}},
+}
 """Fields that came after the first texts were written: left out where they have these values, so that old texts stay valid."""
 
 

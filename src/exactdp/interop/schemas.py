@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 from exactdp.accounting.certificates import certificate
 from exactdp.accounting.certificates.routes import QUANTITY, Evaluation
 from exactdp.arithmetic_state import steady
-from exactdp.census import design_certificate
+from exactdp.census import budget_record, design_certificate
 from exactdp.census.budget_cells import NUMBERS
 from exactdp.census.budget_design import BYPASS_NUMBER, MOST_BYPASSED, MOST_CELLS, RESERVED, UNITS
 from exactdp.census.budget_numbers import NUMBER
@@ -27,15 +27,15 @@ from exactdp.interop.json_objects import object_schema
 from exactdp.interop.json_values import Schema, record_schema, text_schema
 from exactdp.numbers import shown
 
-DESIGN_VERSION = 1
-"""Budget files carry no number: unknown keys are refused, and the ones there are keep their meaning."""
+DESIGN_VERSION = budget_record.VERSION
+"""JSON designs carry it, other budget files need not: unknown keys are refused, and the ones there are keep their meaning."""
 
 _SPELLING = {str: "short text", int: "whole number", Fraction: "fraction"}
 
 
 @steady
 def json_schema(name: str) -> dict[str, Any]:
-    """The JSON Schema of a `certificate`, a `design-certificate`, a `design` (a budget file, as its TOML reads) or an `object`.
+    """The JSON Schema of a `certificate`, a `design-certificate`, a `design` (a budget file) or an `object`.
 
     >>> json_schema("certificate")["properties"]["format"]
     {'const': 'exactdp certificate'}
@@ -105,7 +105,8 @@ def _design_certificate() -> Schema:
     }
     path = {"number": number, "levels": {"type": "array", "items": text}}
     design = {
-        **dict.fromkeys(("name", "title", "source"), text),
+        **dict.fromkeys(("name", "title", "source", "unit_of_privacy"), text),
+        "relation": {"enum": list(RELATIONS[1:])},
         "levels": {"type": "array", "items": record_schema(level), "minItems": 1, "maxItems": MOST_CELLS},
         "bypassed": {"type": "array", "items": record_schema(path), "minItems": 1, "maxItems": MOST_BYPASSED},
         "fingerprint": text_schema("SHA-256"),
@@ -129,9 +130,7 @@ def _design_certificate() -> Schema:
         {
             "format": {"const": design_certificate.FORMAT},
             "version": {"const": design_certificate.VERSION},
-            "design": {
-                "anyOf": [record_schema(design), record_schema({**design, "relation": {"enum": list(RELATIONS[1:])}})]
-            },
+            "design": record_schema(design, ("unit_of_privacy", "relation")),
             "question": {**record_schema(question), "anyOf": [{"properties": each} for each in asked]},
             "digits": {"type": "integer", "minimum": fewest, "maximum": most},
             "claim": record_schema({"epsilon": exact, "delta": exact, "too_small": text_schema("decimal")}),
@@ -199,11 +198,12 @@ def _design() -> Schema:
         "minProperties": 1,
     }
     properties: dict[str, Schema] = {
-        "title": text,
-        "source": text,
+        "format": {"const": budget_record.FORMAT},
+        "version": {"const": DESIGN_VERSION},
+        **dict.fromkeys(("title", "source", "unit_of_privacy"), text),
         "relation": _word(RELATIONS),
         "unit": _word(UNITS),
-        "total_rho": {"$ref": "#/$defs/budget"},
+        **{key: {"$ref": "#/$defs/budget"} for key in ("total_rho", "zcdp_rho")},
         "full_path": {
             "anyOf": [{"type": "boolean"}, {"type": "string", "pattern": rf"^\s*(?:{_any_case('true|false')})\s*$"}]
         },
@@ -243,7 +243,7 @@ SCHEMAS: dict[str, tuple[str, int, Callable[[], Schema]]] = {
         design_certificate.VERSION,
         _design_certificate,
     ),
-    "design": ("A budget file of exactdp (TOML)", DESIGN_VERSION, _design),
+    "design": ("A budget file of exactdp (JSON, or as TOML reads)", DESIGN_VERSION, _design),
     "object": ("An object written by exactdp.to_json", OBJECT_VERSION, object_schema),
 }
 """Title, version and maker of each."""

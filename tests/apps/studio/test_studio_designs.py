@@ -76,7 +76,7 @@ def test_the_start(studio: Studio) -> None:
         ("x.csv", "level,\u202esex\nUS,1\n", "printable"),
         ("x.toml", "a" * 1000, "not valid TOML"),
         ("x.toml", "x = " + "[" * 5000 + "]" * 5000, "lists within lists"),
-        ("x.exe", "level,sex\nUS,1\n", ".toml or .csv"),
+        ("x.exe", "level,sex\nUS,1\n", ".toml, .csv or .json"),
         ("../../etc/x.csv", "level,sex\nUS,-1\n", "must be positive"),
         ("x.csv", "level," + ",".join(f"q{i}" for i in range(300)) + "\nUS" + ",0.01" * 300 + "\n", "at most 200 queries"),
         ("x.csv", "".join(f"# bypassed {i}: A\n" for i in range(1, 150)) + "level,s\nUS,1\nA,1\n", "100 directed"),

@@ -1,8 +1,8 @@
 """The one grammar of what a command accounts for: DESIGN, or -m.
 
-DESIGN is a built-in release, a budget file, or a JSON file of a release or a composition; `-m` names noise. `--pair K,L`
-picks two paths of a release. Spellings of earlier versions (`--release`, `--design`) mean the same. Whatever it is, a command
-repeats it, so that a sigma that was typed for a sigma2 is noticed.
+DESIGN is a built-in release, a budget file (TOML, CSV, JSON), or the JSON of a release or a composition as `to_json` writes it;
+`-m` names noise. `--pair K,L` picks two paths of a release. Earlier spellings (`--release`, `--design`) mean the same.
+Whatever it is, a command repeats it, so that a sigma that was typed for a sigma2 is noticed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from typing import Annotated, Any
 import typer
 
 from exactdp import census
+from exactdp.accounting.certificates.record import record_text
 from exactdp.accounting.composition import Composition
 from exactdp.apps.cli import mechanism_option
 from exactdp.apps.cli.mechanism_option import read_mechanisms, read_object
 from exactdp.apps.cli.tables import show_facts
 from exactdp.census.budget_files import read_budget
+from exactdp.census.budget_json import is_json_design
 from exactdp.census.composition_design import composition_design
 from exactdp.census.releases import Release
 from exactdp.census.study import Study
@@ -37,7 +39,7 @@ from exactdp.numbers import shown
 from exactdp.numerals import about, counted, exact
 
 DEFAULT = "dhc-persons-us"
-_HELP = "A built-in release, a budget file (.toml, .csv) or a JSON file."
+_HELP = "A built-in release, a budget file (.toml, .csv, .json) or a JSON object of exactdp."
 DesignArgument = Annotated[str | None, typer.Argument(metavar="[DESIGN]", help=_HELP, show_default=False)]
 OldDesignOption = Annotated[
     str | None, typer.Option("--design", "--release", metavar="DESIGN", help="The same as DESIGN.", hidden=True)
@@ -132,16 +134,17 @@ class Design:
             assert composition is not None
             changed = "as the sensitivities say: each answer may change by that much"
             return [("noise", _noise(composition.mechanisms)), ("neighbours", changed), ("budget", budget)]
+        who = [("record", self.release.unit_of_privacy)] if self.release.unit_of_privacy else []
         changed = neighbours(self.release.relation).briefly
         if self.pair is not None:
             paths = f"a record of path {self.pair[0]} replaced by one of path {self.pair[1]}"
             if not self.pair[1]:
                 paths = f"a record of path {self.pair[0]} is added or removed"
             composition = self.release.pair(*self.pair)
-            return [("noise", _noise(composition.mechanisms)), ("neighbours", paths), ("budget", budget)]
+            return [("noise", _noise(composition.mechanisms)), ("neighbours", paths), *who, ("budget", budget)]
         pairs = len(self.release.pairs)
         how = f"{changed}: {'all ' if pairs > 1 else ''}{neighbours(self.release.relation).counted(pairs)}"
-        return [("noise", _noise_of_paths(self.release)), ("neighbours", how), ("budget", budget)]
+        return [("noise", _noise_of_paths(self.release)), ("neighbours", how), *who, ("budget", budget)]
 
     def show(self) -> None:
         """Repeat on standard output what is accounted for."""
@@ -188,7 +191,7 @@ def _loaded(text: str) -> Release | Composition:
         raise InvalidInputError(
             f"DESIGN is a .toml, .csv or .json file, or one of {', '.join(census.release_names())}. Found {shown(text)}."
         )
-    if Path(text).suffix.lower() != ".json":
+    if Path(text).suffix.lower() != ".json" or is_json_design(record_text(text)):
         return read_budget(text)
     found = read_object(Path(text))
     if isinstance(found, Mechanism):

@@ -28,7 +28,8 @@ from exactdp.apps.release.counts import is_table_of_counts, read_counts
 from exactdp.apps.release.noisy_table import NoisyTable, PlannedRelease, plan_release
 from exactdp.apps.release.path_noise import WorstPairs
 from exactdp.apps.release.publication import Publication, check_outputs
-from exactdp.census.releases import Release, release_names
+from exactdp.census.built_in import release_names
+from exactdp.census.releases import Release
 from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target

@@ -160,6 +160,7 @@ def release_facts(content: Content) -> Section:
             "Neighbours",
             content.neighbours.briefly + (", possibly on another directed path" if moves and paths > 1 else ""),
         ),
+        *([("Record", text(release.unit_of_privacy))] if release.unit_of_privacy else []),
         ("Fingerprint", tag("code", release.fingerprint, cls="hash")),
     ]
     heads = columns("lrrr", "Level", "Queries", "Budget \u03c1", "Share of the budget")

@@ -97,17 +97,26 @@ export function toFile(state) {
   return `${JSON.stringify({ format: FORMAT, version: VERSION, ...state }, null, 2)}\n`;
 }
 
+/** Whether the text is a budget file in JSON, which is for the server to read; design files of the studio are read here. */
+export function isBudget(text) {
+  try {
+    return JSON.parse(text)?.format === "exactdp design";
+  } catch {
+    return false;
+  }
+}
+
 /** The state in a design file; throws a sentence where the file is none. */
 export function fromFile(text, name) {
   let record;
   try {
     record = JSON.parse(text);
   } catch {
-    throw new Error(`${name} is not JSON. Open a design file that the studio saved, or a .toml or .csv budget file.`);
+    throw new Error(`${name} is not JSON. Open a design file that the studio saved, or a budget file.`);
   }
   if (record?.format !== FORMAT) {
     throw new Error(
-      `${name} is not a design file of the studio. Open one that the studio saved, or a .toml or .csv budget file.`,
+      `${name} is not a design file of the studio. Open one that the studio saved, or a budget file (.toml, .csv, .json).`,
     );
   }
   return checked(record, name);

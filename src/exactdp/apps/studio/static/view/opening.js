@@ -3,7 +3,7 @@
 import { ask, get } from "../ask/api.js";
 import { byId, make } from "../dom.js";
 import { opened, SMALL } from "../state/design.js";
-import { fromFile } from "../state/share.js";
+import { fromFile, isBudget } from "../state/share.js";
 import { notify } from "./notices.js";
 
 const LARGEST_FILE = 1_000_000;
@@ -41,7 +41,8 @@ export class Opening {
           `A file must have at most ${LARGEST_FILE.toLocaleString("en")} bytes. Found ${chosen.size.toLocaleString("en")} in ${chosen.name}.`,
         );
       const text = await chosen.text();
-      if (chosen.name.toLowerCase().endsWith(".json")) this.#take(fromFile(text, chosen.name));
+      const isState = chosen.name.toLowerCase().endsWith(".json") && !isBudget(text);
+      if (isState) this.#take(fromFile(text, chosen.name));
       else this.#take(opened((await ask("/parse", { file_name: chosen.name, text })).design));
     } catch (error) {
       if (this.dialog.open) byId("start-error").textContent = error.message;
