@@ -153,7 +153,7 @@ def test_the_distributions_hold_everything(tmp_path: Path) -> None:
         headers = HeaderParser().parsestr(wheel.read(told).decode())
     package = source / "src"
     assert {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file()} <= packed
-    assert {"exactdp/py.typed", "exactdp/__init__.pyi", "exactdp/census/budgets.json"} <= packed
+    assert {"exactdp/py.typed", "exactdp/__init__.pyi", "exactdp/census/products/s-dhc-us.json"} <= packed
     assert {"exactdp/apps/studio/static/index.html", "exactdp/apps/report/style.css", "exactdp/__main__.py"} <= packed
     assert not [name for name in packed if name.startswith("tests")]
     assert headers["Requires-Python"] == PROJECT["requires-python"]
