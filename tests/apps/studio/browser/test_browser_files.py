@@ -46,6 +46,9 @@ def test_good_files_are_opened(page: Page, tmp_path: Path) -> None:
     cell(page, "sex", "State").fill("1/10")  # a query that was not asked there
     filled = with_budget(census.read_budget(tmp_path / "wide.csv"), "State", "sex", "1/10")
     shows(page, "epsilon-value", filled.proxy.epsilon("1e-10"))
+    upload(page, "survey.json", census.budget_json(survey).encode())
+    expect(page.locator("#title")).to_have_value("A small survey")
+    shows(page, "epsilon-value", survey.proxy.epsilon("1e-10"))
 
 
 BAD_FILES = [
