@@ -71,6 +71,7 @@ figures: setup
 	$(BIN)/python docs/rooms_figure.py
 	$(BIN)/python docs/concepts_figure.py
 	$(BIN)/python docs/release_figures.py
+	$(BIN)/python docs/whole_census.py > /dev/null
 
 schemas: setup
 	for name in certificate design-certificate design object; do $(BIN)/exactdp schema $$name -o docs/schemas/$$name-1.json; done

@@ -158,6 +158,14 @@ def test_the_page_of_figures_has_their_captions() -> None:
         assert len(image) < 250_000
 
 
+@pytest.mark.parametrize("where", ["us", "pr"])
+def test_the_table_of_all_products_is_up_to_date(where: str) -> None:
+    script = _script("whole_census")
+    assert script.table(where) in (DOCS / "whole-census.md").read_text(), (
+        "python docs/whole_census.py prints the tables"
+    )
+
+
 def test_formulas_are_set_as_tex_does() -> None:
     mathml = _hook().mathml
     assert mathml("2 \\log x", False).count('<mspace width="0.167em" />') == 2

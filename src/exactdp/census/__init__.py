@@ -11,6 +11,7 @@ from exactdp.census.budget_json import budget_json
 from exactdp.census.built_in import release, release_names
 from exactdp.census.cell_noise import CellNoise
 from exactdp.census.design_proof import certify_design
+from exactdp.census.joint import Joint, change_names, joint
 from exactdp.census.pair_results import PairResult
 from exactdp.census.releases import Allocation, Release
 from exactdp.census.savings import Saving, level_saving, overall_saving
@@ -21,6 +22,7 @@ __all__ = [
     "Allocation",
     "CellCosts",
     "CellNoise",
+    "Joint",
     "PairResult",
     "Release",
     "Saving",
@@ -29,6 +31,8 @@ __all__ = [
     "budget_toml",
     "bypass",
     "certify_design",
+    "change_names",
+    "joint",
     "level_saving",
     "overall_saving",
     "read_budget",

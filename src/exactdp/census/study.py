@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from exactdp.accounting.budget_cost import BudgetChange, Profile, budget_change
-from exactdp.accounting.tradeoff_curve import MOST_POINTS, TradeOffCurve
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
 from exactdp.census.budget_costs import CellCosts, cell_costs
@@ -21,19 +17,17 @@ from exactdp.census.cell_noise import DISCRETE_GAUSSIAN
 from exactdp.census.grids import ARGUMENTS, Grids
 from exactdp.census.journal import Finished, Journal
 from exactdp.census.overall import Overall
+from exactdp.census.overall_answers import OverallAnswers
 from exactdp.census.pair_results import Interval, PairResult, joined, overall_of, parts, run, slices, sound
 from exactdp.census.releases import Release
 from exactdp.census.workers import Runner, make_runner
 from exactdp.census.worst_pair import Candidates
-from exactdp.elementwise import each_of_list
 from exactdp.errors import InvalidInputError
 from exactdp.notebooks import repr_html
-from exactdp.numbers import Number, read_alpha, read_delta, read_epsilon, whole
+from exactdp.numbers import Number
 from exactdp.numerals import counted
-from exactdp.widths import checked, log_widths, warn_if_wide
 
 _LOG = logging.getLogger(__name__)
-_REMEDY = "Ask the pair that matters by itself, release.pair(i, j), for narrower ones."
 
 
 def make_study(release: Release, grids: Grids, jobs: int = 1) -> Study:
@@ -87,7 +81,7 @@ def run_study(
 
 @steady
 @dataclass(frozen=True)
-class Study:
+class Study(OverallAnswers):
     """All pairs of a release on grids, and the overall guarantee of the release for any argument."""
 
     _repr_html_ = repr_html
@@ -127,56 +121,6 @@ class Study:
     @cached_property
     def _overall(self) -> Overall:
         return overall_of(self.release)
-
-    def delta(self, epsilon: Any) -> Any:
-        """The least delta that the whole release satisfies at this epsilon, rounded up (scalar or array)."""
-        return self.delta_bounds(epsilon).upper
-
-    def delta_bounds(self, epsilon: Any) -> Bounds:
-        """Certified bounds of the largest delta(epsilon) over all pairs."""
-
-        return checked("delta", _together(epsilon, read_epsilon, self._overall.deltas, _delta_at_infinity), _REMEDY)
-
-    def log_delta(self, epsilon: Any) -> Any:
-        """Natural logarithm of the upper bound of delta(epsilon), also below the double range."""
-        return self.log_delta_bounds(epsilon).upper
-
-    def log_delta_bounds(self, epsilon: Any) -> Bounds:
-        """Certified bounds of the logarithm of the largest delta(epsilon), also below the double range."""
-
-        found = _together(epsilon, read_epsilon, self._overall.log_deltas, _log_delta_at_infinity)
-        warn_if_wide("delta", log_widths(*(np.atleast_1d(end) for end in found)).ravel(), _REMEDY)
-        return found
-
-    def epsilon(self, delta: Any) -> Any:
-        """The least epsilon that the whole release satisfies at this delta, rounded up (scalar or array)."""
-        return self.epsilon_bounds(delta).upper
-
-    def epsilon_bounds(self, delta: Any) -> Bounds:
-        """Certified bounds of the largest epsilon(delta) over all pairs."""
-
-        def end(d: Fraction) -> tuple[float, float] | None:
-            if d == 0:
-                return self._overall.greatest_loss
-            return None if d < 1 else (-math.inf, -math.inf)
-
-        return checked("epsilon", _together(delta, read_delta, self._overall.epsilons, end), _REMEDY)
-
-    def beta(self, alpha: Any) -> Any:
-        """The overall trade-off curve, the lower convex envelope of all pairs', rounded down (scalar or array)."""
-        return self.beta_bounds(alpha).lower
-
-    def beta_bounds(self, alpha: Any) -> Bounds:
-        """Certified bounds of the overall trade-off curve at alpha."""
-
-        def end(a: Fraction) -> tuple[float, float] | None:
-            return (1.0 - float(a),) * 2 if a in (0, 1) else None
-
-        return checked("beta", _together(alpha, read_alpha, self._overall.betas, end), _REMEDY)
-
-    def tradeoff(self, num: int = 201) -> TradeOffCurve:
-        """Points for plotting on or below the overall curve, convex, from (0, 1) to (1, 0), at most `num`: a TradeOffCurve."""
-        return self._overall.curve(whole(num, "num", 5, MOST_POINTS), _REMEDY)
 
     def worst_pair(
         self, *, delta: Number | None = None, epsilon: Number | None = None, alpha: Number | None = None
@@ -223,29 +167,3 @@ class Study:
         if pair is not None:
             designs = self.release.pair(*pair), other.pair(*pair)
         return budget_change(*designs, delta=delta, epsilon=epsilon)
-
-
-def _together(
-    value: Any,
-    read: Callable[[object], Any],
-    ask: Callable[[list[Fraction]], list[tuple[float, float]]],
-    end: Callable[[Any], tuple[float, float] | None],
-) -> Bounds:
-    """What `ask` says of all elements of an array-like together, in its shape; those for which `end` knows the answer apart."""
-
-    def over_list(values: list[Any]) -> tuple[list[float], list[float]]:
-        ends = [end(x) for x in values]
-        asked = iter(ask([x for x, known in zip(values, ends, strict=True) if known is None]))
-        found = [next(asked) if known is None else known for known in ends]
-        return [low for low, _ in found], [high for _, high in found]
-
-    return each_of_list(value, over_list, read)
-
-
-def _delta_at_infinity(epsilon: Fraction | float) -> tuple[float, float] | None:
-    """delta at an infinite epsilon, which is a float."""
-    return ((0.0, 0.0) if epsilon > 0 else (1.0, 1.0)) if isinstance(epsilon, float) else None
-
-
-def _log_delta_at_infinity(epsilon: Fraction | float) -> tuple[float, float] | None:
-    return ((-math.inf, -math.inf) if epsilon > 0 else (0.0, 0.0)) if isinstance(epsilon, float) else None

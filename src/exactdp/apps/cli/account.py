@@ -10,10 +10,19 @@ from typing import Annotated, Any
 import typer
 
 from exactdp.apps.cli import shell
-from exactdp.apps.cli.designs import Design, DesignArgument, MechanismOption, PairOption, read_design
+from exactdp.apps.cli.designs import (
+    ChangeOption,
+    Design,
+    DesignArgument,
+    FullOption,
+    MechanismOption,
+    PairOption,
+    read_design,
+)
 from exactdp.apps.cli.tables import say, show_table
 from exactdp.brackets import Bounds
 from exactdp.census.grids import ARGUMENTS, Grids
+from exactdp.census.joint import Joint
 from exactdp.census.sweeps import SweepRow, SweptDesign, sweep
 from exactdp.census.tables import numeric_csv, plain
 from exactdp.census.workers import make_runner
@@ -21,7 +30,7 @@ from exactdp.census.worst_pair import Candidates
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target, write_text
 from exactdp.guarantees.comparison import other_accounts
-from exactdp.numbers import exact_text, positive
+from exactdp.numbers import exact_text, positive, read_delta
 from exactdp.numerals import about, at_least, at_most, counted, exact
 
 Numbers = list[str] | None
@@ -40,13 +49,15 @@ def _account(
     epsilon: EpsilonsOption = None,
     alpha: AlphasOption = None,
     pair: PairOption = None,
+    change: ChangeOption = None,
+    full: FullOption = False,
     digits: Annotated[
         str, shell.digits(help="Significant digits to show; above 12, for one pair or -m, they are promised in balls.")
     ] = "6",
     as_json: shell.JsonOption = False,
 ) -> None:
     """The exact guarantee of a design over all its pairs, beside zCDP and the Gaussian formula."""
-    source = read_design(design, mechanism, pair)
+    source = read_design(design, mechanism, pair, change=change, full=full)
     argument, values = shell.one_of(delta=delta, epsilon=epsilon, alpha=alpha)
     quantity = next(name for name, of in ARGUMENTS.items() if of == argument)
     shown = shell.read_shown(digits, _MOST_DIGITS)
@@ -102,12 +113,25 @@ def _worst(source: Design, argument: str, value: str) -> str | None:
     """The worst pair, or how many cannot be told apart in float64; nothing where there is one composition only."""
     if not source.is_whole:
         return None if source.pair is None else str(source.pair)
+    if source.joint is not None:
+        return _worst_paths(source.joint, value) if argument == "delta" else "-"
     try:
         candidates = Candidates.of(source.whole("account"), **{argument: value})
     except InvalidInputError:  # an end of the range, at which all pairs agree
         return "all"
     pair, tied = candidates.settled()
     return str(pair) if tied == 1 else f"{tied} tied"
+
+
+def _worst_paths(joint: Joint, delta: str) -> str:
+    """The paths of the worst combination, in those products that have several; or how many cannot be told apart."""
+    if not 0 < read_delta(delta) < 1:
+        return "all"
+    worst = joint.worst(delta)
+    if len(worst) > 1:
+        return f"{len(worst):,} tied"
+    several = [part.release.name for part in joint.moved if len(part.choices) > 1]
+    return " ".join(",".join(map(str, worst[0][name])) for name in several) or "one"
 
 
 def _exact(rho: Fraction | float) -> str:

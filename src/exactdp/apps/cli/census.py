@@ -12,7 +12,17 @@ from typing import Annotated
 import typer
 
 from exactdp.apps.cli import shell
-from exactdp.apps.cli.designs import DEFAULT, Design, DesignArgument, MechanismOption, OldDesignOption, read_design
+from exactdp.apps.cli.designs import (
+    DEFAULT,
+    ChangeOption,
+    Design,
+    DesignArgument,
+    MechanismOption,
+    OldDesignOption,
+    is_joint,
+    read_design,
+)
+from exactdp.apps.cli.joint import account_jointly, show_jointly
 from exactdp.apps.cli.streams import narrate
 from exactdp.apps.cli.tables import say, show_table
 from exactdp.census.grids import ALPHAS, DELTAS, MOST_ALPHAS, Grids, spaced_alphas, stated_epsilons
@@ -44,6 +54,9 @@ _BaseOption = Annotated[
 ]
 
 
+_JOINT_DELTAS, _JOINT_ALPHAS = ("1e-5", "1e-10", "1e-15"), ("0.001", "0.05")
+
+
 @shell.app.command("census")
 def _census(
     design: DesignArgument = None,
@@ -69,9 +82,14 @@ def _census(
     ] = "1e-10",
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Whether to draw the figures.")] = True,
     base: _BaseOption = None,
+    change: ChangeOption = None,
     as_json: shell.JsonOption = False,
 ) -> None:
     """Account for all pairs of directed paths of a release: tables, figures, report. A stopped run goes on where it was."""
+    if change is not None or is_joint(design or old or DEFAULT):
+        others = mechanism, design and old, alphas, certified, proxy, base, dask, jobs != "1"
+        _census_together(design or old or DEFAULT, change, any(others), (delta, alpha), output, digits, as_json)
+        return
     source = read_design(design, mechanism, None, old, DEFAULT)
     release = source.whole("census")
     asked = read_digits(digits or "20", "--digits") if certified else None
@@ -98,9 +116,33 @@ def _census(
         return
     source.show()
     _show(study, summary, shown)
+    _show_files(files, folder, remark)
+
+
+def _show_files(files: list[Path], folder: Path, remark: str) -> None:
     say(f"{counted(len(files), 'file')} in {folder}: {', '.join(f.name for f in files)}")
     if remark:
         say(remark)
+
+
+def _census_together(
+    products: str,
+    change: str | None,
+    has_others: bool,
+    grid: tuple[list[str] | None, list[str] | None],
+    output: Path,
+    digits: str | None,
+    as_json: bool,
+) -> None:
+    """The same command for several products, under one change or under each that they are followed through."""
+    if has_others:
+        raise InvalidInputError(
+            "Products together take --change, --delta, --alpha, --digits, -o and --json. Found another option, which is about "
+            "one release; leave it out."
+        )
+    asked = Grids.read(deltas=grid[0] or _JOINT_DELTAS, alphas=grid[1] or _JOINT_ALPHAS)
+    shown = 6 if digits is None else shell.read_shown(digits)
+    show_jointly(account_jointly(products, change, asked.deltas, asked.alphas, output / products), shown, as_json)
 
 
 def _alphas(given: list[str] | None, count: str | None) -> list[Fraction]:

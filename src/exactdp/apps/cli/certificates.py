@@ -14,7 +14,9 @@ from exactdp.accounting.certificates.certificate import Certificate
 from exactdp.accounting.certificates.verify import Verification
 from exactdp.apps.cli import shell, tables
 from exactdp.apps.cli.designs import (
+    ChangeOption,
     DesignArgument,
+    FullOption,
     MechanismOption,
     OldDesignOption,
     PairOption,
@@ -37,6 +39,8 @@ def _certify(
     mechanism: MechanismOption = None,
     old: OldDesignOption = None,
     pair: PairOption = None,
+    change: ChangeOption = None,
+    full: FullOption = False,
     epsilon: shell.EpsilonOption = None,
     delta: shell.DeltaOption = None,
     alpha: shell.AlphaOption = None,
@@ -51,13 +55,13 @@ def _certify(
     For a design: at epsilon every pair's delta is at most delta, and one pair proves that a smaller number will not do.
     For a composition of discrete Gaussians (--mechanism, or a design with --pair): an enclosure of delta, epsilon or beta.
     """
-    source = read_design(design, mechanism, pair, old)
+    source = read_design(design, mechanism, pair, old, change=change, full=full)
     promised = None if digits is None else whole(digits, "--digits", 1)
     if output is not None:
         shell.check_ending(output, ".json")
         check_target(output)
     certificate: Certificate | DesignCertificate
-    if source.composition is not None and source.is_in_balls:
+    if source.composition is not None and source.is_in_balls and source.joint is None:
         certificate = certify(source.composition, epsilon=epsilon, delta=delta, alpha=alpha, digits=promised)
     else:
         certificate = certify(source.whole("certify"), epsilon=epsilon, delta=delta, alpha=alpha, digits=promised)

@@ -27,6 +27,7 @@ from exactdp.apps.cli.tables import show_facts
 from exactdp.census.budget_files import read_budget
 from exactdp.census.budget_json import is_json_design
 from exactdp.census.composition_design import composition_design
+from exactdp.census.joint import Joint
 from exactdp.census.releases import Release
 from exactdp.census.study import Study
 from exactdp.errors import InvalidInputError
@@ -39,13 +40,20 @@ from exactdp.numbers import shown
 from exactdp.numerals import about, counted, exact
 
 DEFAULT = "dhc-persons-us"
-_HELP = "A built-in release, a budget file (.toml, .csv, .json) or a JSON object of exactdp."
+_HELP = "A built-in release, several joined by + (with --change), a budget file (.toml, .csv, .json) or a JSON object of exactdp."
 DesignArgument = Annotated[str | None, typer.Argument(metavar="[DESIGN]", help=_HELP, show_default=False)]
 OldDesignOption = Annotated[
     str | None, typer.Option("--design", "--release", metavar="DESIGN", help="The same as DESIGN.", hidden=True)
 ]
 PairOption = Annotated[
     str | None, typer.Option("--pair", metavar="K,L", help="Only these two paths of the design, such as 13,13.")
+]
+ChangeOption = Annotated[
+    str | None,
+    typer.Option("--change", metavar="NAME", help="Of products joined by +: what differs, such as 'person replaced'."),
+]
+FullOption = Annotated[
+    bool, typer.Option("--full", help="Of products joined by +: their full paths only, one composition.")
 ]
 MechanismOption = Annotated[
     list[str] | None,
@@ -70,6 +78,8 @@ class Design:
     pair: tuple[int, int] | None = None
     given: Composition | None = None
     """What `-m` or a JSON file says."""
+    joint: Joint | None = None
+    """Several products under one change; `given` is the composition of their full paths where only these are meant."""
 
     @cached_property
     def composition(self) -> Composition | None:
@@ -79,15 +89,19 @@ class Design:
         return self.given
 
     @cached_property
-    def curve(self) -> Composition | Study:
+    def curve(self) -> Composition | Study | Joint:
         """What answers for delta, epsilon and beta."""
         if self.composition is not None:
             return self.composition
+        if self.joint is not None:
+            return self.joint
         return self.whole("This").account()
 
     @property
     def rho(self) -> Fraction | float:
         """zCDP's rho."""
+        if self.joint is not None and self.composition is None:
+            return self.joint.rho
         return self.composition.rho if self.composition is not None else self.whole("This").rho
 
     def whole(self, command: str) -> Release:
@@ -96,8 +110,12 @@ class Design:
             raise InvalidInputError(f"{command} is about all pairs of a design. Found --pair; leave it out.")
         if self.release is not None:
             return self.release
+        if self.joint is not None and self.given is None:
+            raise InvalidInputError(
+                f"{command} is about one release, or about the full paths of several (--full). Found {shown(self.name)}."
+            )
         assert self.given is not None  # a design is one of the two
-        return composition_design(self.given)
+        return composition_design(self.given, "composition" if self.joint is None else "full-paths")
 
     def one(self, command: str) -> Composition:
         """The composition, for commands about one; of a release with several pairs the user must say which."""
@@ -116,8 +134,8 @@ class Design:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all pairs of a release are meant."""
-        return self.release is not None and self.pair is None
+        """Whether all pairs of a release, or all paths of several, are meant."""
+        return self.composition is None
 
     @property
     def is_in_balls(self) -> bool:
@@ -129,6 +147,11 @@ class Design:
         """What is accounted for: the noise, who the neighbours are, the budget."""
         rho = self.rho
         budget = f"rho = {exact(rho) if isinstance(rho, Fraction) else 'inf'} (zCDP)"
+        if self.joint is not None:
+            words = self.joint.words()
+            if self.given is not None:
+                words[-1] = "bound", f"the full paths only, one of {self.joint.count:,}"
+            return [*words, ("budget", budget)]
         if self.release is None:
             composition = self.composition
             assert composition is not None
@@ -161,9 +184,15 @@ def read_design(
     pair: str | None = None,
     old: str | None = None,
     default: str | None = None,
+    change: str | None = None,
+    full: bool = False,
 ) -> Design:
     """What the arguments of a command name; `old` is DESIGN in the spelling of earlier versions."""
     named = [text for text in (design, old) if text is not None]
+    if len(named) == 1 and not mechanisms and (change is not None or full or is_joint(named[0])):
+        return _joint(named[0], change, full, pair)
+    if change is not None or full:
+        raise InvalidInputError("--change and --full are about products joined by +. Found them with something else.")
     if len(named) > 1 or (named and mechanisms):
         found = f"{named[0]} and {[*named[1:], *(mechanisms or ())][0]}"
         raise InvalidInputError(f"Give one DESIGN, or --mechanism, to say what was released. Found {found}.")
@@ -180,6 +209,23 @@ def read_design(
             f"Give a DESIGN (a built-in release, a budget file, JSON) or --mechanism to say what was released. Found {found}."
         )
     return _of(_loaded(named[0] if named else str(default)), pair)
+
+
+def is_joint(text: str) -> bool:
+    """Whether a text names several products."""
+    return "+" in text and all(name.strip() in census.release_names() for name in text.split("+"))
+
+
+def _joint(text: str, change: str | None, full: bool, pair: str | None) -> Design:
+    """Several products under one change."""
+    if change is None:
+        names = ", ".join(census.change_names())
+        raise InvalidInputError(f"Products together need --change, one of: {names}. Found none for {shown(text)}.")
+    if pair is not None:
+        raise InvalidInputError(f"Products together have --full for their full paths. Found --pair {shown(pair)}.")
+    found = census.joint(text, change)
+    title = f"Products of the 2020 Census together, change: {found.change.name}"
+    return Design(found.name, title, given=found.full if full else None, joint=found)
 
 
 def _loaded(text: str) -> Release | Composition:

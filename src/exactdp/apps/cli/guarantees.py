@@ -8,7 +8,9 @@ from typing import Annotated, Any
 from exactdp import guarantees
 from exactdp.apps.cli import shell
 from exactdp.apps.cli.designs import (
+    ChangeOption,
     DesignArgument,
+    FullOption,
     MechanismOption,
     OldDesignOption,
     PairOption,
@@ -33,6 +35,8 @@ def _compare(
     mechanism: MechanismOption = None,
     old: OldDesignOption = None,
     pair: PairOption = None,
+    change: ChangeOption = None,
+    full: FullOption = False,
     delta: shell.DeltaOption = None,
     epsilon: shell.EpsilonOption = None,
     digits: shell.ShownOption = "6",
@@ -40,7 +44,8 @@ def _compare(
 ) -> None:
     """Exact, Gaussian shortcut and zCDP side by side; raises the alarm where the shortcut understates the loss."""
     given, value = shell.one_of(delta=delta, epsilon=epsilon)
-    source, shown = read_design(design, mechanism, pair, old), shell.read_shown(digits)
+    source = read_design(design, mechanism, pair, old, change=change, full=full)
+    shown = shell.read_shown(digits)
     at = read_delta(value) if given == "delta" else rational(value, "epsilon")
     found = compare_curve(source.curve, source.rho, given, at)
     if as_json:
@@ -58,6 +63,8 @@ def _risk(
     mechanism: MechanismOption = None,
     old: OldDesignOption = None,
     pair: PairOption = None,
+    change: ChangeOption = None,
+    full: FullOption = False,
     alpha: Annotated[str, shell.number("--alpha", help="False-positive rate of the test.")] = "0.05",
     prior: PriorOption = "1/2",
     delta: Annotated[str, shell.number("--delta", help="For the odds multiplier.")] = "1e-10",
@@ -65,7 +72,8 @@ def _risk(
     as_json: shell.JsonOption = False,
 ) -> None:
     """Advantage, power, Bayes risk, posterior and odds, each certified from the exact curve."""
-    source, shown = read_design(design, mechanism, pair, old), shell.read_shown(digits)
+    source = read_design(design, mechanism, pair, old, change=change, full=full)
+    shown = shell.read_shown(digits)
     shares = [read_share(v, n) for v, n in ((alpha, "alpha"), (prior, "prior"), (delta, "delta"))]
     found = risk_of(source.curve, *shares)
     if as_json:
