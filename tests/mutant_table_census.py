@@ -42,10 +42,30 @@ TESTS = {
         "-k",
         "(other_code and cores) or tasks_are_steady",
     ],
+    "census/changes.py": ["tests/census/test_joint.py", "-k", "alone_are or two_ways and pr"],
+    "census/joint.py": ["tests/census/test_joint.py", "-k", "alone_are or rho_is or stay_in"],
     "census/design_mu.py": ["tests/census/test_design_mu.py"],
 }
 
 MUTANTS = [
+    (
+        "one cell of a query where a record moves several",
+        "census/changes.py",
+        "found[noise.mechanism(rho)] += noise.cells",
+        "found[noise.mechanism(rho)] += 1",
+    ),
+    (
+        "a shift of 1 where a household moves together",
+        "census/changes.py",
+        "return replace(own, sensitivity=shift, cells=cells)",
+        "return replace(own, sensitivity=1, cells=cells)",
+    ),
+    (
+        "rho of the mildest paths",
+        "census/joint.py",
+        "return max(_rho(choice.mechanisms) for choice in self.choices)",
+        "return min(_rho(choice.mechanisms) for choice in self.choices)",
+    ),
     (
         "a stated rho that is too small taken",
         "census/budget_design.py",
