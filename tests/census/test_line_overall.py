@@ -14,6 +14,8 @@ from exactdp import Composition, DiscreteGaussian
 from exactdp.accounting.line_pairs import LinePairs
 from exactdp.accounting.tradeoff_dual import curve_from_profile
 from exactdp.balls import ball, precision
+from exactdp.brackets import Bracket, Point
+from exactdp.census.envelope import Extremes
 from exactdp.census.overall import Overall
 from exactdp.engine.family.line_contours import LineFamily
 
@@ -143,3 +145,12 @@ def test_delta_next_to_one() -> None:
     assert low <= max(b.upper for b in each)
     assert max(b.lower for b in each) <= high
     assert high - low < 1e-6
+
+
+def test_the_worst_of_pairs_of_which_nothing_is_known_is_a_number() -> None:
+    """Two lower bounds of 1 - delta that are 0, on scales so far apart that their quotient is no double."""
+    scales, ends, logs = np.array([-1250.0, 0.0]), (np.zeros(2), np.ones(2)), np.zeros(2)
+    worst = Extremes.of(Point(Bracket(np.zeros(2), *ends), Bracket(scales, *ends), logs))
+    scale, low, high = worst.rest
+    assert (scale, low) == (-1250.0, 0.0)
+    assert high >= 1

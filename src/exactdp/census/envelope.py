@@ -53,7 +53,8 @@ class Extremes(NamedTuple):
         scale = float(rest.log_scale[by_rest])
         with np.errstate(over="ignore"):  # far above the least: of no consequence
             moved = np.exp(rest.log_scale - scale)
-        low, high = float((rest.lower * moved).min()), float((rest.upper * moved).min())
+            low = float(np.multiply(rest.lower, moved, out=np.zeros_like(moved), where=rest.lower > 0).min())
+            high = float((rest.upper * moved).min())
         return cls(
             (float(delta.lower_floats().max()), float(min(delta.upper_floats().max(), 1.0))),
             (float(delta.log_lower().max()), min(float(tops[by_delta]), 0.0)),

@@ -63,7 +63,7 @@ class Family(Members):
         return rung(self.typical[0], payoff, index, FAMILY)
 
     def _skeleton(self, payoff: Payoff, index: int) -> Skeleton | None:
-        """The skeleton of a rung. The lowest rung has a long period of its own, the others go together by threes."""
+        """The skeleton of a rung. The lowest rung has a long period of its own, the others go together by twos."""
         share = payoff is not Payoff.COMPLEMENT and index > 0
         first, count = (index - (index - 1) % _TOGETHER, _TOGETHER) if share else (index, 1)
 
