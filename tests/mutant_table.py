@@ -371,6 +371,12 @@ MUTANTS = [
     ),
     ("digits promised too early", "accounting/enclosures.py", "bits > (digits + 1) *", "bits > (digits - 2) *"),
     ("beta from too few chords", "accounting/tradeoff_dual.py", "return max(ends)", "return min(ends)"),
+    (
+        "the mirror in the dual without its factor",
+        "accounting/tradeoff_dual.py",
+        "turned = np.minimum(e, 0.0) - unit",
+        "turned = 0.0 * e - unit",
+    ),
     ("epsilon trusted, not proved", "accounting/epsilon_search.py", "if too_large[0] and small_enough[1]:", "if True:"),
     ("size at the tilt 1% less", "engine/payoff.py", "base = 1 / -math", "base = 0.99 / -math"),
     ("the second part of a threshold 1% less", "engine/payoff.py", "* math.expm1(-rest)", "* 0.99 * math.expm1(-rest)"),

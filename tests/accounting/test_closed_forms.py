@@ -184,3 +184,16 @@ def test_epsilon_on_a_plateau_of_delta(epsilon: str) -> None:
         low, high = Composition([DiscreteGaussian(sigma2, shift)]).epsilon_bounds(delta)
         assert mpmath.mpf(low) <= exact <= mpmath.mpf(high)
         assert high - low <= WIDE * (abs(exact) + 1e-3)
+
+
+@pytest.mark.parametrize("quantile", ["-37.5", "-37.9", "-37.94"])
+def test_beta_next_to_the_smallest_double(quantile: str) -> None:
+    """Where 1 - delta is below e^-700, what scales it stays in the range of doubles, and the bounds hold all the same."""
+    mu2 = Fraction(5761)
+    with mpmath.workdps(60):
+        alpha = Fraction(int(mpmath.ncdf(mpmath.mpf(quantile)) * mpmath.mpf(10) ** 340), 10**340)
+        z = mpmath.findroot(lambda x: mpmath.ncdf(x) / number(alpha) - 1, mpmath.mpf(quantile))
+        exact = mpmath.ncdf(-z - mpmath.sqrt(number(mu2)))
+        low, high = Composition([Gaussian(1 / mu2)]).beta_bounds(alpha)
+        assert low <= exact <= high
+        assert high - low <= 1e-7 * high + 2e-323

@@ -203,29 +203,28 @@ def unscaled(value: float, log_unit: float, up: bool) -> float:
 def dual_values(point: Point, e: Floats, alpha: tuple[Any, Any, Any], unit: Any) -> tuple[Floats, Floats]:
     """Bounds of F(e) = 1 - delta(e) - e^e alpha in units of e^unit, from points at |e|; elementwise.
 
-    `alpha` is log(alpha), log(1 - alpha) and whether alpha is at most 1/2. For negative e: e^e (1 - alpha - delta(-e)), so that
-    nothing cancels for alpha near 1.
+    `alpha` is log(alpha), log(1 - alpha) and whether alpha is at most 1/2. For negative e, 1 - delta(e) = e^e (1 - delta(-e));
+    where alpha is near 1, F is e^e (1 - alpha - delta(-e)), so that nothing cancels. What is cut to stay in the range of
+    doubles says nothing on the side on which that would matter.
     """
     log_alpha, log_other, small = alpha
     slack = LINE_SLACK * (2 + np.abs(e) + np.abs(log_alpha) + np.abs(log_other) + np.abs(unit))
     slack = slack + LINE_SLACK * np.abs(point.rest.log_scale)
+    turned = np.minimum(e, 0.0) - unit
+    log_factor, log_cost = point.rest.log_scale + turned, e + log_alpha - unit
+    factor, cost, shrink = (np.exp(np.minimum(log, 690.0)) for log in (log_factor, log_cost, turned))
     with np.errstate(over="ignore"):
-        factor = np.exp(np.minimum(point.rest.log_scale - unit, 700.0))
-        scaled = point.rest.lower * factor, np.minimum(point.rest.upper * factor, 1e300)
-        shrink = np.exp(np.minimum(np.minimum(e, 0.0) - unit, 700.0))
-    rests = point.rest.lower_floats(), point.rest.upper_floats()
-    deltas = point.delta.lower_floats(), point.delta.upper_floats()
-    log_cost = e + log_alpha - unit
-    cost = np.exp(np.minimum(log_cost, 690.0))
+        least, most = point.rest.lower * factor, point.rest.upper * factor
+    scaled = np.minimum(least, 1e300), np.where((log_factor > 690.0) | (most > 1e300), np.inf, most)
+    deltas, other = (point.delta.lower_floats(), point.delta.upper_floats()), np.exp(log_other)
     ends = []
     for sign, i in ((-1, 0), (1, 1)):
         above = scaled[i] - cost + sign * slack * (scaled[i] + cost)
         if sign < 0:
             above = np.where(log_cost > 690.0, -np.inf, above)  # the cost was cut: nothing is known from below
-        first = np.where(small, rests[i], np.exp(log_other))
-        second = np.where(small, np.exp(log_alpha), deltas[1 - i])
-        below = shrink * ((first - second) + sign * slack * (first + second))
-        ends.append(np.where(e >= 0, above, below) + sign * TINY)
+        below = shrink * ((other - deltas[1 - i]) + sign * slack * (other + deltas[1 - i]))
+        below = np.where(turned > 690.0, sign * np.inf, below)
+        ends.append(np.where((e >= 0) | small, above, below) + sign * TINY)
     return ends[0], ends[1]
 
 
