@@ -74,7 +74,7 @@ def budget_toml(release: Release) -> str:
     so is refused.
 
     >>> from exactdp.census.built_in import release
-    >>> print(budget_toml(release("dhc-persons-us")).splitlines()[5:7])
+    >>> print(budget_toml(release("dhc-persons-us")).splitlines()[6:8])
     ['[levels.US]', '"age_18_64_116 * relgq_4_groups" = "73/10000"']
     """
     lines = [

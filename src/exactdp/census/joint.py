@@ -271,6 +271,7 @@ def products_of(products: str) -> list[str]:
     return [_parsed(name.strip())[0] for name in products.split("+")]
 
 
+@steady
 def change_names() -> tuple[str, ...]:
     """The changes that `joint` takes."""
     return tuple(CHANGES)
