@@ -60,7 +60,7 @@ class Visit:
         """Open the page; without `automatic` the whole release is accounted for on request only."""
         choice = "yes" if automatic else "no"
         self.page.add_init_script(f"try {{ localStorage.setItem('exactdp-studio/automatic', '{choice}') }} catch {{}}")
-        self.page.goto(self.address + fragment)
+        self.page.goto(self.address + fragment, timeout=120_000)  # a browser that has just been started takes its time
         wait_for(lambda: number(self.page, "delta-value") is not None)
         return self.page
 
