@@ -2,7 +2,7 @@
 
 import { failure, lines, Refusal } from "./api.js";
 
-const REST = 400; // ms without a change before the whole release is accounted for
+const REST = 200; // ms without a change before the whole release is accounted for
 
 export class OverallRun {
   result = null; // of the present design
