@@ -154,6 +154,21 @@ def test_a_reload_keeps_the_design_and_its_history(page: Page) -> None:
     shows(page, "epsilon-value", DHC.proxy.epsilon("1e-10"))
 
 
+def test_a_reload_that_began_before_the_address_was_written_keeps_the_steps(page: Page) -> None:
+    """A reload goes to the address of its beginning; what was written while it was under way is kept beside that, too."""
+    cell(page, "detailed", "Block").fill("0.01")
+    shows(page, "epsilon-value", with_budget(DHC, "Block", "detailed", "0.01").proxy.epsilon("1e-10"))
+    page.wait_for_timeout(400)
+    page.evaluate("""window.addEventListener("pagehide", () => {
+      const [key, kept] = ["exactdp-studio/steps", JSON.parse(sessionStorage.getItem("exactdp-studio/steps"))];
+      sessionStorage.setItem(key, JSON.stringify({ ...kept, fragment: "#d=later", before: location.hash }));
+    })""")
+    page.reload()
+    shows(page, "epsilon-value", with_budget(DHC, "Block", "detailed", "0.01").proxy.epsilon("1e-10"))
+    page.locator("#undo").click()
+    shows(page, "epsilon-value", DHC.proxy.epsilon("1e-10"))
+
+
 def test_a_link_opens_the_same_design_elsewhere(page: Page, browser: Browser, address: str) -> None:
     cell(page, "detailed", "Block").fill("0.01")
     page.locator("#keep-a").click()

@@ -10,12 +10,13 @@ const NEW_ENTRIES = ["open", "calibrate"]; // causes of a change that the back b
 export class Address {
   #waiting = null;
   #isNew = false;
+  #before = null; // the address that the present one took the place of
 
   /** `kept(sentence)` hears why the design is in no link (null: it is), `damaged(error)` why a link cannot be read. */
   constructor(store, { kept, damaged }) {
     Object.assign(this, { store, kept, damaged });
     window.addEventListener("popstate", () => this.#follow());
-    window.addEventListener("pagehide", () => store.state && keepSteps(store));
+    window.addEventListener("pagehide", () => store.state && keepSteps(store, this.#before));
   }
 
   /** What the address, or this browser for this address, has of a design; null if there is nothing. */
@@ -40,9 +41,10 @@ export class Address {
     try {
       const { fragment, isLink } = await toFragment(state);
       if (state !== this.store.state) return;
+      this.#before = this.#isNew ? null : location.hash;
       history[this.#isNew ? "pushState" : "replaceState"](null, "", fragment);
       this.#isNew = false;
-      keepSteps(this.store);
+      keepSteps(this.store, this.#before);
       this.kept(isLink ? null : TOO_LONG);
     } catch (error) {
       this.kept(error.message);

@@ -4,11 +4,12 @@ const STEPS = "exactdp-studio/steps";
 const MOST_KEPT = 30;
 const MOST_CHARACTERS = 2_000_000;
 
-/** Keep the present state and its steps of undo beside the address they belong to. */
-export function keepSteps({ state, past, future }) {
+/** Keep the present state and its steps of undo beside the address they belong to, and the one that it took the place of. */
+export function keepSteps({ state, past, future }, before = null) {
   try {
     const text = JSON.stringify({
       fragment: location.hash,
+      before,
       state,
       past: past.slice(-MOST_KEPT),
       future: future.slice(-MOST_KEPT),
@@ -24,7 +25,10 @@ export function keepSteps({ state, past, future }) {
 export function keptSteps() {
   try {
     const kept = JSON.parse(sessionStorage.getItem(STEPS));
-    return kept?.fragment === location.hash ? kept : null;
+    if (kept?.fragment === location.hash) return kept;
+    // a reload goes to the address of its beginning, which may have been replaced before the page was left
+    const [visit] = performance.getEntriesByType("navigation");
+    return kept?.before === location.hash && visit?.type === "reload" ? kept : null;
   } catch {
     return null;
   }
