@@ -34,7 +34,7 @@ class Scheduler:
         self.limits = own = limits or WorkLimits()
         ending = {"grace": own.grace_seconds, "crowded": own.crowded_seconds}
         self.short = Lane(own.short_workers, own.short_waiting, own, answer, **ending)
-        self.long = Lane(own.long_workers, own.long_waiting, own, answer)
+        self.long = Lane(own.long_workers, own.long_waiting, own, answer, grace=own.grace_seconds)
         self.reports = Lane(own.report_workers, own.report_waiting, own, answer)
         self.memory: Recent[str, bytes] = Recent(own.cache_bytes, len, fewest=0)
 
