@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
+from typing import NamedTuple
 
 from exactdp.accounting.explanation import Explanation
-from exactdp.apps.report.certificates import Claim, make_claims
+from exactdp.apps.report.certificates import Claim, WholeClaim, make_claims, whole_claim
+from exactdp.apps.report.decision import Decision, decide
 from exactdp.census.budget_files import budget_toml
 from exactdp.census.cell_noise import USUAL
 from exactdp.census.margins import noise_of
@@ -89,6 +92,8 @@ class Content:
     budget: str | None
     """The design as a budget file; None where its names cannot be written as one."""
     date: str | None
+    decision: Decision
+    whole: WholeClaim
 
     @property
     def release(self) -> Release:
@@ -115,8 +120,21 @@ class Content:
         return self.graded(Grade.ALARM)
 
 
+class MemoQuestion(NamedTuple):
+    """What a memo is asked beside the design: other designs by their names, the epsilon that may be spent, typical counts."""
+
+    against: Mapping[str, Release] | None = None
+    within: Number | None = None
+    typical: Mapping[str, int] | None = None
+
+
 def gather(
-    study: Study, summary: Summary, delta: Number | None = None, digits: int = 10, date: str | None = None
+    study: Study,
+    summary: Summary,
+    delta: Number | None = None,
+    digits: int = 10,
+    date: str | None = None,
+    asked: MemoQuestion | None = None,
 ) -> Content:
     """The content of a report on a study with its summary.
 
@@ -137,6 +155,8 @@ def gather(
         _curves(study, min(row.delta for row in summary.epsilons)),
         _budget(release),
         _date(date),
+        decide(release, row, *(asked or MemoQuestion())),
+        whole_claim(release, row.delta),
     )
 
 
