@@ -17,9 +17,9 @@ from exactdp.engine.lattice.tilts import delta_payoff, rung, rung_index
 from exactdp.engine.payoff import delta_threshold
 from exactdp.errors import ExactDPError
 
-MOST_NODES = 5_000
-"""Terms of a Fourier sum in balls that a report waits for, about two seconds: the certificate of the whole release holds for every
-pair. `exactdp certify` has no such limit."""
+MOST_NODES = 4_000
+"""Terms of a Fourier sum in balls that a report waits for, less than two seconds: the certificate of the whole release holds for
+every pair. `exactdp certify` has no such limit."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,10 @@ def _claim(release: Release, pair: tuple[int, int], role: str, epsilon: Fraction
     try:
         work = _nodes(composition, epsilon, digits)
         if work > MOST_NODES:
-            reason = f"It would need a sum of {work:,} terms in ball arithmetic, more than a report waits for."
+            reason = (
+                f"It would need a sum of {work:,} terms in ball arithmetic, more than a report waits for; the certificate of "
+                "the whole release in the memo covers this pair."
+            )
             return Claim(pair, role, name, epsilon, None, reason)
         return Claim(pair, role, name, epsilon, certify(composition, epsilon=epsilon, digits=digits))
     except ExactDPError as error:

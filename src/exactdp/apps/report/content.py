@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import NamedTuple
 
 from exactdp.accounting.explanation import Explanation
 from exactdp.apps.report.certificates import Claim, WholeClaim, make_claims, whole_claim
-from exactdp.apps.report.decision import Decision, decide
+from exactdp.apps.report.decision import Decision, MemoQuestion, decide
 from exactdp.census.budget_files import budget_toml
 from exactdp.census.cell_noise import USUAL
 from exactdp.census.margins import noise_of
@@ -120,14 +118,6 @@ class Content:
         return self.graded(Grade.ALARM)
 
 
-class MemoQuestion(NamedTuple):
-    """What a memo is asked beside the design: other designs by their names, the epsilon that may be spent, typical counts."""
-
-    against: Mapping[str, Release] | None = None
-    within: Number | None = None
-    typical: Mapping[str, int] | None = None
-
-
 def gather(
     study: Study,
     summary: Summary,
@@ -155,7 +145,7 @@ def gather(
         _curves(study, min(row.delta for row in summary.epsilons)),
         _budget(release),
         _date(date),
-        decide(release, row, *(asked or MemoQuestion())),
+        decide(release, row, asked or MemoQuestion()),
         whole_claim(release, row.delta),
     )
 

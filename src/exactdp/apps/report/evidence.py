@@ -110,9 +110,9 @@ def certificates(content: Content) -> Section:
     if len(content.release.pairs) > 1:
         body.append(
             paragraph(
-                "A certificate covers one pair. That no other pair is worse rests on the bounds of all ",
+                "These certificates cover one pair each, in ball arithmetic. That of the whole release, in the memo, covers all ",
                 whole(len(content.release.pairs)),
-                " pairs, made as the chapter before says.",
+                " pairs.",
             )
         )
     body.append(_design(content))

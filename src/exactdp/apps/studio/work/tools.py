@@ -16,7 +16,6 @@ from exactdp.census.grids import Grids
 from exactdp.census.pair_results import account_pairs
 from exactdp.census.releases import Release
 from exactdp.census.savings import calibrate_release, is_in_range
-from exactdp.census.study import make_study
 from exactdp.census.summary import summarize
 from exactdp.census.tables import calibration_text, numeric_csv, pairs_csv
 from exactdp.census.workers import Serial
@@ -148,12 +147,12 @@ def _curve_csv(composition: Composition, question: Record) -> str:
 
 def report(question: Record) -> TextFile:
     """The HTML report of the design as one self-contained file; takes up to a minute."""
-    from exactdp.apps.report import build
+    from exactdp.apps.report import build, study_for_report
 
     release = designs.release_of(question["design"])
     with about("delta"):
         grids, headline = Grids.of_report(question["delta"], question["deltas"])
-    study = make_study(release, grids)
+    study = study_for_report(release, grids, Serial())
     summary = summarize(study, Serial(), headline)
     text = build(study, summary, delta=headline, charts=find_spec("matplotlib") is not None)
     return {"text": text, "file_name": f"{designs.file_stem(release.name)}-report.html"}
