@@ -44,10 +44,17 @@ TESTS = {
     ],
     "census/changes.py": ["tests/census/test_joint.py", "-k", "alone_are or two_ways and pr"],
     "census/joint.py": ["tests/census/test_joint.py", "-k", "alone_are or rho_is or stay_in"],
+    "census/worst_of_many.py": ["tests/census/test_joint.py", "-k", "worst_of_many"],
     "census/design_mu.py": ["tests/census/test_design_mu.py"],
 }
 
 MUTANTS = [
+    (
+        "the search for the epsilon of very many pairs asks some of them",
+        "census/worst_of_many.py",
+        "profiles = [self._worst_shared] * 3",
+        "profiles = [lambda asked: self._worst_shared(asked, range(3))] * 3",
+    ),
     (
         "one cell of a query where a record moves several",
         "census/changes.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from importlib import import_module
 
 import pytest
 
@@ -87,6 +88,29 @@ def test_the_engine_of_all_pairs_is_the_worst_of_the_compositions() -> None:
     worst = found.worst("1e-6")
     reached = [i for i, e in enumerate(each) if e.upper >= low]
     assert {tuple(found.paths(i).values()) for i in reached} & {tuple(paths.values()) for paths in worst}
+
+
+def test_the_worst_of_many_is_the_worst_of_the_compositions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where combinations are very many, only their maximum is searched: here 36 of them, as if they were."""
+    names = "pl94-persons-pr-patterns+dhc-persons-pr-no-prim"
+    usual = census.joint(names, REPLACED)
+    each = [usual.composition(i) for i in range(usual.count)]
+    monkeypatch.setattr(import_module("exactdp.census.joint"), "_MANY", 10)
+    many = census.joint(names, REPLACED)
+    for delta in ("1e-10", "0.7"):
+        low, high = many.epsilon_bounds(delta)
+        own = [c.epsilon_bounds(delta) for c in each]
+        assert max(e.lower for e in own) <= high
+        assert low <= max(e.upper for e in own)
+        assert high - low < 1e-8
+    low, high = many.beta_bounds("0.05")
+    other = usual.beta_bounds("0.05")
+    assert max(low, other.lower) <= min(high, other.upper)
+    assert high - low <= 1e-7 * high
+    assert low <= min(c.beta_bounds("0.05").upper for c in each)
+    assert {tuple(paths.values()) for paths in many.worst("1e-10")} & {
+        tuple(paths.values()) for paths in usual.worst("1e-10")
+    }
 
 
 def test_every_pattern_with_every_path() -> None:
