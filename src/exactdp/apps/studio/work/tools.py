@@ -8,10 +8,12 @@ from importlib.util import find_spec
 
 from exactdp.accounting.composition import Composition
 from exactdp.apps.studio.schema.answers import UNTIMED, CalibrationAnswer, Converted, TextFile
+from exactdp.apps.studio.schema.exchange_answers import VerificationAnswer
 from exactdp.apps.studio.work import designs
 from exactdp.apps.studio.work.designs import Record, about, read_grids
 from exactdp.apps.studio.work.pair import alphas_for, delta_curve, noise, other_accounts, quick
-from exactdp.census.certification import certify
+from exactdp.census.certification import certify, read_certificate, verify
+from exactdp.census.design_certificate import DesignCertificate
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import account_pairs
 from exactdp.census.releases import Release
@@ -101,6 +103,19 @@ def certificate(question: Record) -> TextFile:
     with about(*asked) if len(asked) == 1 else nullcontext():
         found = certify(subject, **asked, digits=question["digits"])
     return {"text": found.to_json(), "file_name": f"{designs.file_stem(release.name)}-certificate.json"}
+
+
+def verified(question: Record) -> VerificationAnswer:
+    """Whether a certificate holds, proved again by other routes; a text that is no certificate is refused."""
+    record = read_certificate(question["text"])
+    found = verify(record)
+    return {
+        "holds": found.holds,
+        "reason": found.reason,
+        "of_design": isinstance(record, DesignCertificate),
+        "checks": [{"name": check.name, "passed": check.passed, "note": check.note} for check in found.checks],
+        **UNTIMED,
+    }
 
 
 def table(question: Record) -> TextFile:
