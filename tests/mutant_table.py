@@ -339,6 +339,12 @@ MUTANTS = [
         "doubt.sum() <= 1e-3 * lower.sum()",
     ),
     (
+        "a factor beyond the doubles cut off",
+        "engine/line/conditioning.py",
+        "exponent <= _LARGEST_EXPONENT, factor",
+        "exponent <= np.inf, factor",
+    ),
+    (
         "coarse cheap bounds too good",
         "engine/line/conditioning.py",
         "np.log(-np.expm1(other)) - FEW_SLACK, own",
