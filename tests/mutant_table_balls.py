@@ -5,6 +5,7 @@ from __future__ import annotations
 TESTS = {
     "engine/lattice/graded.py": ["tests/engine/test_graded.py"],
     "engine/lattice/ball.py": ["tests/engine/test_graded.py", "tests/engine/test_bounds.py"],
+    "engine/lattice/ball_terms.py": ["tests/engine/test_graded.py", "tests/engine/test_bounds.py"],
 }
 
 MUTANTS = [
@@ -45,8 +46,14 @@ MUTANTS = [
     ),
     (
         "Poisson's series cut too early",
-        "engine/lattice/ball.py",
+        "engine/lattice/ball_terms.py",
         "* count > 1 - self._log_negligible:",
         "* count > 1 - 0.5 * self._log_negligible:",
+    ),
+    (
+        "theta left out by the first node of a run",
+        "engine/lattice/ball_terms.py",
+        "per_residue * max(abs(r), abs(last))",
+        "per_residue * abs(r)",
     ),
 ]
