@@ -70,6 +70,7 @@ speedups: setup
 figures: setup
 	$(BIN)/python docs/rooms_figure.py
 	$(BIN)/python docs/concepts_figure.py
+	$(BIN)/python docs/optimize_figure.py
 	$(BIN)/python docs/release_figures.py
 	$(BIN)/python docs/whole_census.py > /dev/null
 

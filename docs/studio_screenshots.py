@@ -37,7 +37,8 @@ def settle(page: Any) -> None:
     """Wait until the whole release is accounted for and nothing moves."""
     page.wait_for_timeout(1500)
     page.locator("#overall-value[data-value]").wait_for(timeout=PATIENCE)
-    page.locator(".tile.overall:not(.is-stale)").wait_for(timeout=PATIENCE)
+    page.locator("#overall-state[data-state=proved]").wait_for(timeout=PATIENCE)
+    page.locator("#overall-bar").wait_for(state="hidden", timeout=PATIENCE)
     page.wait_for_timeout(300)
 
 
@@ -50,7 +51,7 @@ def shot(page: Any, name: str) -> Path:
 
 def scenarios(page: Any) -> None:
     """A quarter of the State level's budget taken away, against the published design."""
-    page.locator("#keep-a").click()
+    page.locator("#keep-scenario").click()
     page.get_by_label("Multiply every rho of State by").fill("3/4")
     page.keyboard.press("Enter")
     settle(page)

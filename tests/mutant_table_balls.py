@@ -6,6 +6,7 @@ TESTS = {
     "engine/lattice/graded.py": ["tests/engine/test_graded.py"],
     "engine/line/ball.py": ["tests/engine/test_line_balls.py"],
     "engine/lattice/ball.py": ["tests/engine/test_graded.py", "tests/engine/test_bounds.py"],
+    "engine/lattice/ball_terms.py": ["tests/engine/test_graded.py", "tests/engine/test_bounds.py"],
 }
 
 MUTANTS = [
@@ -60,8 +61,14 @@ MUTANTS = [
     ),
     (
         "Poisson's series cut too early",
-        "engine/lattice/ball.py",
+        "engine/lattice/ball_terms.py",
         "* count > 1 - self._log_negligible:",
         "* count > 1 - 0.5 * self._log_negligible:",
+    ),
+    (
+        "theta left out by the first node of a run",
+        "engine/lattice/ball_terms.py",
+        "per_residue * max(abs(r), abs(last))",
+        "per_residue * abs(r)",
     ),
 ]

@@ -267,6 +267,12 @@ MUTANTS = [
         "return int(np.median(sides(self.point(epsilon), delta)))",
     ),
     (
+        "a curve of the pair that is the best",
+        "census/overall.py",
+        "[Extremes.of(point).delta for point in points]",
+        "[(lambda d: (d.lower_floats().min(), d.upper_floats().min()))(point.delta) for point in points]",
+    ),
+    (
         "a stated guarantee that one pair satisfies",
         "census/pair_results.py",
         "screen([epsilon], widths)), delta).max())",

@@ -11,13 +11,14 @@ from exactdp.apps.cli import shell
 from exactdp.apps.cli.designs import DEFAULT, DesignArgument, MechanismOption, OldDesignOption, read_design
 from exactdp.apps.cli.tables import say
 from exactdp.census.grids import Grids
-from exactdp.census.study import run_study
+from exactdp.census.releases import Release
 from exactdp.census.summary import summarize
 from exactdp.census.workers import make_runner
 from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target, write_text
 from exactdp.guarantees.neighbours import neighbours
+from exactdp.numbers import shown
 from exactdp.numerals import at_most
 
 SUFFIXES = (".html", ".htm")
@@ -34,13 +35,26 @@ def _report(
     date: Annotated[
         str | None, typer.Option("--date", metavar="TEXT", help="A date for the masthead; none is shown otherwise.")
     ] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option("--against", metavar="DESIGN", help="Another design as an option of the memo; repeatable."),
+    ] = None,
+    within: Annotated[
+        str | None,
+        shell.number("--within", help="The epsilon that may be spent: the memo then recommends by margin."),
+    ] = None,
+    typical: Annotated[
+        list[str] | None,
+        typer.Option("--typical", metavar="LEVEL=COUNT", help="A typical count, to judge margins by; repeatable."),
+    ] = None,
     jobs: shell.JobsOption = "1",
     dask: shell.DaskOption = None,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Whether to draw the charts.")] = True,
 ) -> None:
     """Write a report on a release: guarantee, noise, savings, proof and certificates in one HTML file."""
-    from exactdp.apps.report import build
+    from exactdp.apps.report import build, study_for_report
     from exactdp.apps.report.charts import need_matplotlib
+    from exactdp.apps.report.decision import MemoQuestion
 
     _check_target(output)
     source = read_design(design, mechanism, None, old, DEFAULT)
@@ -49,15 +63,30 @@ def _report(
     release = source.whole("report")
     promised = read_digits(digits, "--digits")
     grids, asked = Grids.of_report(delta)
+    memo = MemoQuestion(_others(against or []), within, dict(map(_count, typical or [])))
+    memo.checked(release)
     with make_runner(shell.read_jobs(jobs), dask) as runner:
-        with shell.progress("bounds of pairs", len(release.pairs) * grids.size) as done:
-            study = run_study(release, grids, runner, done=done)
+        with shell.progress("bounds of pairs", len(release.pairs) * len(grids.deltas)) as done:
+            study = study_for_report(release, grids, runner, done)
         summary = summarize(study, runner, asked, lambda text: shell.tell(f"{text} ..."))
     shell.tell("report ...")
-    write_text(output, build(study, summary, delta=asked, digits=promised, date=date, charts=figures))
+    write_text(output, build(study, summary, delta=asked, digits=promised, date=date, charts=figures, **memo._asdict()))
     source.show()
     pairs = neighbours(release.relation).counted(len(release.pairs))
     say(f"{output}: epsilon is at most {at_most(study.epsilon(asked))} at delta = {delta}, over {pairs}")
+
+
+def _others(designs: list[str]) -> dict[str, Release]:
+    """The options beside the first, by letters from B on."""
+    found = [read_design(text).whole("report") for text in designs]
+    return {f"{chr(ord('B') + i)}, {release.name}": release for i, release in enumerate(found)}
+
+
+def _count(text: str) -> tuple[str, str]:
+    level, equals, count = text.rpartition("=")
+    if not equals or not level.strip():
+        raise InvalidInputError(f"A typical count is given as LEVEL=COUNT, such as Block=23. Found {shown(text)}.")
+    return level.strip(), count.strip()
 
 
 def _check_target(output: Path) -> None:

@@ -9,6 +9,7 @@ from exactdp.apps.report.content import Content
 from exactdp.apps.report.evidence import certificates, certified
 from exactdp.apps.report.limits import limits
 from exactdp.apps.report.markup import Markup, tag, text
+from exactdp.apps.report.memo import memo
 from exactdp.apps.report.numerals import equals, whole
 from exactdp.apps.report.plain_words import headline_strip, plain_words
 from exactdp.apps.report.sections import guarantee, noise, proxy, release_facts, savings
@@ -22,6 +23,7 @@ _LAST_WORDS = "The file holds everything it shows and asks nothing of any networ
 def render(content: Content, charts: bool = True) -> str:
     """The whole document."""
     sections = [
+        memo(content),
         plain_words(content),
         limits(content),
         guarantee(content, charts),
@@ -49,7 +51,7 @@ def render(content: Content, charts: bool = True) -> str:
     contents = tag("nav", tag("p", "Contents", cls="nav-title"), tag("ol", entries), aria_label="Contents")
     body = tag(
         "body",
-        tag("a", "Skip to the report", href="#words", cls="skip"),
+        tag("a", "Skip to the report", href="#memo", cls="skip"),
         _masthead(content),
         tag("div", contents, tag("main", [s.render(n) for n, s in numbered]), cls="frame"),
         tag("footer", tag("p", f"Made by exactdp {exactdp.__version__}. {_LAST_WORDS}")),

@@ -19,10 +19,10 @@ from exactdp import doubles
 from exactdp.brackets import Bracket
 from exactdp.cache import Recent
 from exactdp.doubles import ACCOUNT_SLACK, SUM_SLACK, UNIT, Floats, Ints
-from exactdp.engine.family.contours import segment_sums
 from exactdp.engine.family.line_members import LineMembers, TiltedMembers
 from exactdp.engine.family.line_nodes import LineSkeleton, class_aliasing
 from exactdp.engine.family.line_terms import FamilyTerms, evaluated
+from exactdp.engine.family.pair_terms import segment_sums
 from exactdp.engine.lattice.contours import Values
 from exactdp.engine.lattice.float64 import BLOCK, PHASE_UNITS, VALUE_UNITS
 from exactdp.engine.lattice.tilts import FAMILY, Positions

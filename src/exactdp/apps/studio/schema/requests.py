@@ -248,6 +248,35 @@ class CertificateQuestion(PairOfPaths):
     digits: Annotated[Whole, Field(ge=DESIGN_DIGITS[0], le=AT_MOST.digits)] | None = None
 
 
+class ExchangeQuestion(About):
+    """What more budget costs and buys at each cell, at one delta of the whole release."""
+
+    delta: Number = "1e-10"
+
+
+class TradeQuestion(About):
+    """A share of the budget of the level `take` for the level `give`, at the design's own epsilon or at the one given."""
+
+    delta: Number = "1e-10"
+    epsilon: Number | None = None
+    take: Name
+    give: Name
+    share: Number
+
+
+class FrontierQuestion(About):
+    """The design with every budget multiplied by each factor."""
+
+    delta: Number = "1e-10"
+    factors: Annotated[list[Number], Field(min_length=1, max_length=AT_MOST.points)] = ["1/2", "3/4", "1", "3/2", "2"]
+
+
+class CertificateText(_Strict):
+    """The text of a certificate, of a pair or of a whole design."""
+
+    text: Annotated[str, Field(min_length=1, max_length=AT_MOST.file_characters)]
+
+
 class TableQuestion(PairOfPaths):
     """A table as CSV: the pair's curves, every pair on the grids, or the noise of the pair's paths."""
 

@@ -4,7 +4,7 @@ import { make } from "../dom.js";
 import { powerOfTen } from "../state/format.js";
 import { actOf } from "../state/shortcuts.js";
 import { exponentTicks, linear, roundTicks } from "./axes.js";
-import { Legend, MARKERS, POINTS_ONLY } from "./legend.js";
+import { Legend, MARKERS } from "./legend.js";
 import { Numbers } from "./numbers.js";
 import { element, marker, path } from "./svg.js";
 
@@ -116,9 +116,10 @@ export class LineChart {
 
   /** From the least to the largest value; whole decades on a logarithmic axis. */
   #range(axis, values) {
-    const { log, range } = this.axes[axis];
+    const { log, range, deepest = -Infinity } = this.axes[axis];
     if (range) return range;
-    const [low, high] = values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
+    const [least, high] = values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
+    const low = Math.max(least, deepest);
     return log ? [Math.floor(low), Math.max(Math.ceil(high), Math.floor(low) + 1)] : [low, high];
   }
 
@@ -169,12 +170,13 @@ export class LineChart {
     this.layers.marks.replaceChildren(...nodes);
   }
 
-  #line({ id, x, y }) {
+  #line({ id, x, y, drawn }) {
     const places = x.map((value, i) => [this.toX(value), this.toY(y[i])]);
     const shape = MARKERS[id];
-    const nodes = POINTS_ONLY.has(id) ? [] : [element("path", { class: `line ${id}`, d: path(places) })];
+    const through = drawn.map(([atX, atY]) => [this.toX(atX), this.toY(atY)]);
+    const nodes = [element("path", { class: `line ${id}`, d: path(through) })];
     if (shape) {
-      const step = POINTS_ONLY.has(id) ? 1 : Math.max(1, Math.floor(places.length / MARKS_ALONG));
+      const step = Math.max(1, Math.floor(places.length / MARKS_ALONG));
       const first = Math.floor(step / 2);
       const some = places.filter(([px, py], i) => i % step === first && Number.isFinite(px) && Number.isFinite(py));
       nodes.unshift(
@@ -194,7 +196,7 @@ export class LineChart {
     const at = this.series[0].x[index];
     return this.#visible().map((one) => {
       const exact = one.x.indexOf(at);
-      const y = exact >= 0 ? one.y[exact] : POINTS_ONLY.has(one.id) ? null : between(one, at);
+      const y = exact >= 0 ? one.y[exact] : between(one, at);
       return { ...one, at: y, text: y === null ? "–" : this.axes.y.text(y) };
     });
   }

@@ -1,7 +1,7 @@
 /** Where a design lives: in the address of the page, in this browser, or in a file the user saves. */
 
 const FORMAT = "exactdp studio design";
-const VERSION = 1;
+const VERSION = 2; // 1 had one scenario, A
 const LONGEST_LINK = 12_000;
 const STORED = "exactdp-studio/design/";
 const MOST_STORED = 8;
@@ -140,18 +140,27 @@ function isDesign(design) {
 
 const isScenario = (value) =>
   isDesign(value?.design) && isList(value?.pair, (path) => isList(path, isText)) && value.pair.length === 2;
+const isNamed = (value) => isText(value?.name) && value.name !== "" && isScenario(value);
 
 /** A record of the right shape; the numbers in it are for the server to judge. */
 function checked(record, what) {
-  if (record?.version !== VERSION)
-    throw new Error(`${what} is of version ${record?.version ?? "unknown"}. This studio reads version ${VERSION}.`);
-  const { design, pair, ask, a = null } = record;
+  if (record?.version !== VERSION && record?.version !== 1)
+    throw new Error(`${what} is of version ${record?.version ?? "unknown"}. This studio reads versions 1 and ${VERSION}.`);
+  const { design, pair, ask, kept, against } = record.version === 1 ? ofVersion1(record) : record;
   const asksWell = isText(ask?.delta) && isText(ask?.alpha) && (ask?.epsilon === null || isText(ask?.epsilon));
-  if (!isScenario({ design, pair }) || !asksWell || !(a === null || isScenario(a))) {
+  const isBoard = isList(kept, isNamed) && new Set(kept.map(({ name }) => name)).size === kept.length;
+  if (!isScenario({ design, pair }) || !asksWell || !isBoard) {
     throw new Error(`${what} lacks a part of the design. Save it again in the studio.`);
   }
   const { delta, alpha, epsilon } = ask;
-  return { design: plainDesign(design), pair, ask: { delta, alpha, epsilon }, a: a && { ...a, design: plainDesign(a.design) } };
+  const scenarios = kept.map(({ name, design: own, pair: paths }) => ({ name, design: plainDesign(own), pair: paths }));
+  const reference = scenarios.some(({ name }) => name === against) ? against : null;
+  return { design: plainDesign(design), pair, ask: { delta, alpha, epsilon }, kept: scenarios, against: reference };
+}
+
+/** What version 1 called scenario A is the only one kept. */
+function ofVersion1({ a = null, ...rest }) {
+  return a ? { ...rest, kept: [{ ...a, name: "A" }], against: "A" } : { ...rest, kept: [], against: null };
 }
 
 /** Only what the page shows: nothing else in a link or a file may reach the server (a scale of the noise, for instance). */

@@ -24,7 +24,7 @@ export async function copyLink(address) {
   await address.writeNow();
   try {
     await navigator.clipboard.writeText(location.href);
-    notify("info", "The link is copied. Whoever opens it in a studio sees this design, its questions and scenario A.", {
+    notify("info", "The link is copied. Whoever opens it in a studio sees this design, its questions and the scenarios.", {
       key: "link",
       seconds: 6,
     });
@@ -33,7 +33,7 @@ export async function copyLink(address) {
   }
 }
 
-/** The design file: everything, scenario A included; `answer` knows its name. */
+/** The design file: everything, scenarios included; `answer` knows its name. */
 export function saveDesign(state, answer) {
   save(toFile(state), `${answer?.file_name ?? "design"}.json`, "application/json");
 }
