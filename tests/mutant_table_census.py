@@ -50,11 +50,25 @@ TESTS = {
         "in_place or alone_are or two_ways and pr",
     ],
     "census/joint.py": ["tests/census/test_joint.py", "-k", "alone_are or rho_is or stay_in"],
+    "census/joint_proof.py": ["tests/census/test_joint_certificates.py"],
     "census/worst_of_many.py": ["tests/census/test_joint.py", "-k", "worst_of_many"],
     "census/design_mu.py": ["tests/census/test_design_mu.py"],
 }
 
 MUTANTS = [
+    (
+        "combinations above the claim taken for undecided ones that hold",
+        "census/joint_proof.py",
+        "return None if (found > 0).any() else np.flatnonzero(found == 0)",
+        "return np.flatnonzero(found == 5)",
+    ),
+    ("the witness of a joint certificate not checked", "census/joint_proof.py", "if side <= 0:", "if False:"),
+    (
+        "combinations of a joint certificate not counted",
+        "census/joint_proof.py",
+        "if joint.count != record.combinations:",
+        "if False:",
+    ),
     (
         "nine of ten members follow their householder",
         "census/changes.py",

@@ -25,7 +25,7 @@ from exactdp.engine.family.line_terms import FamilyTerms, evaluated
 from exactdp.engine.family.pair_terms import segment_sums
 from exactdp.engine.lattice.contours import Values
 from exactdp.engine.lattice.float64 import BLOCK, PHASE_UNITS, VALUE_UNITS
-from exactdp.engine.lattice.tilts import FAMILY
+from exactdp.engine.lattice.tilts import FAMILY, Positions
 from exactdp.engine.line.float64 import LineSums
 from exactdp.engine.line.plan import Aliasing
 from exactdp.engine.line.tilts import Ladder, LineRung
@@ -67,6 +67,7 @@ class LineFamily(LineMembers):
 
     widths: tuple[Width, Width] = WIDTHS
     together: int = TOGETHER
+    positions: Positions = FAMILY
     _contours: Recent[_Place, tuple[LineFamilyContour, ...]] = field(
         default_factory=lambda: Recent(_CONTOURS_HELD), init=False, repr=False, compare=False
     )
@@ -81,7 +82,7 @@ class LineFamily(LineMembers):
     def ladders(self) -> tuple[Ladder, ...]:
         """The tilts of each class: those of its widest pair."""
         typical = (pairs[int(np.argmax(self.widest[pairs]))] for pairs in self.classes)
-        return tuple(Ladder(self.total(int(p)), FAMILY) for p in typical)
+        return tuple(Ladder(self.total(int(p)), self.positions) for p in typical)
 
     def contours(self, place: _Place) -> tuple[LineFamilyContour, ...]:
         """The contours of one rung of a class, each for some of its pairs; none for pairs that cannot share."""
