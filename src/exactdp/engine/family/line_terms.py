@@ -101,8 +101,9 @@ class _Evaluation:
             one = self._tilted.tilted[i]
             spreads[row] = one.spread
             here = np.flatnonzero(needed[counts[:, row] > 0].any(axis=0))
-            if one.units and len(here):
-                logs, relative = one.log_cf(np.stack([turn.phases(k[here]) for turn in self._turns[i]]))
+            if (one.units or one.by_frequency) and len(here):
+                phases = np.array([turn.phases(k[here]) for turn in self._turns[i]]).reshape(-1, len(here))
+                logs, relative = one.log_cf(phases, self._omega(k[here]))
                 parts[0, row, here], parts[1, row, here] = logs.real, logs.imag
                 parts[2, row, here] = np.abs(logs.real) + np.abs(logs.imag)
                 parts[3, row, here] = np.log1p(relative)
