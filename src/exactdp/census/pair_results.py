@@ -42,7 +42,8 @@ _CHUNK = 24  # pairs for each task where each is asked by itself in float64
 _SLICES = {"beta": 4, "epsilon": 6, "delta": 30}
 """Arguments of each kind that take about as long as those of the others: as many are asked together."""
 _MOST_SLICES = 8  # each may plan its contours anew
-_QUESTIONS = 1 << 15  # for each task where contours are shared
+_QUESTIONS = 1 << 15  # for each task where contours are shared, in one process
+_QUESTIONS_OF_A_WORKER = 1 << 19  # for each task of several processes: each plans the contours of what it is asked anew
 
 
 @steady
@@ -209,7 +210,8 @@ def parts(release: Release, grids: Grids, pairs: Sequence[tuple[int, int]], runn
     elif runner.is_serial and not runner.in_small_parts:
         size = len(pairs)
     else:
-        size = _QUESTIONS // grids.size if _shares(release) else _CHUNK
+        most = _QUESTIONS if runner.is_serial else _QUESTIONS_OF_A_WORKER
+        size = most // grids.size if _shares(release) else _CHUNK
     size = max(size, 1)
     return [StudyPart(grids, tuple(pairs[i : i + size])) for i in range(0, len(pairs), size)]
 
