@@ -9,6 +9,7 @@ import mutant_table_balls as balls
 import mutant_table_census as census
 import mutant_table_costs as costs
 import mutant_table_families as families
+import mutant_table_grid as grid
 import mutant_table_release as release
 
 TESTS = {
@@ -43,6 +44,7 @@ TESTS = {
     **census.TESTS,
     **costs.TESTS,
     **families.TESTS,
+    **grid.TESTS,
     **release.TESTS,
     "theory/gaussian_gap/gap.py": ["tests/theory/test_gaussian_gap.py"],
     "theory/gaussian_gap/central_zone.py": ["tests/theory/test_gaussian_gap.py"],
@@ -466,6 +468,7 @@ MUTANTS = [
     *census.MUTANTS,
     *costs.MUTANTS,
     *families.MUTANTS,
+    *grid.MUTANTS,
     *release.MUTANTS,
     (
         "an upper bound printed to the nearest",

@@ -14,7 +14,7 @@ TESTS = {
         )
     },
     **{
-        file: ["tests/engine/test_line_family.py"]
+        file: ["tests/engine/test_line_members.py", "tests/engine/test_line_family.py"]
         for file in (
             "engine/family/line_members.py",
             "engine/family/line_nodes.py",
@@ -205,6 +205,18 @@ MUTANTS = [
         "        default_factory=lambda: Recent(_CONTOURS_HELD), init=False,",
         "    _contours: Recent[_Place, tuple[LineFamilyContour, ...]] = field(\n"
         "        default_factory=lambda: Recent(_CONTOURS_HELD),",
+    ),
+    (
+        "a member made of several compositions without its last one",
+        "engine/family/line_members.py",
+        "for column in places.T[1:]:",
+        "for column in places.T[1:-1]:",
+    ),
+    (
+        "the terms of a sum by bases not counted",
+        "engine/family/line_members.py",
+        "own[self._base_places[rows]].sum(axis=1)",
+        "own[self._base_places[rows]].min(axis=1)",
     ),
     (
         "aliasing relative to the wrong moment",

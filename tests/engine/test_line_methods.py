@@ -470,12 +470,12 @@ def test_many_copies_of_a_table_keep_to_the_work_limit(count: int) -> None:
     total = TotalLoss((Part(table.loss(), count),))
     assert list_values(total, Fraction(1), LOOKS) is None
     with pytest.warns(AccuracyWarning):
-        limited = (count * table).within(max_seconds=0.05).delta_bounds(1)
+        limited = (count * table).within(max_seconds=0.01).delta_bounds(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AccuracyWarning)
         full = (count * table).delta_bounds(1)
     assert limited.lower <= full.lower <= full.upper <= limited.upper
-    assert full.upper <= full.lower * (1 + 1e-4)
+    assert full.upper <= full.lower * (1 + 1e-6)  # on a grid
     assert limited.upper <= limited.lower * 1.1
 
 

@@ -14,11 +14,13 @@ from exactdp.accounting.separate_pairs import PairAnswers, Question
 from exactdp.brackets import Bracket, Point, overwrite
 from exactdp.doubles import EXP_SLACK, Bools, Floats, Ints
 from exactdp.numbers import log_rational
+from exactdp.widths import WIDE
 
 _NEWTON_STEPS = 5
 USELESS = 0.1
 """Bounds on shared contours further apart than this, relative to the upper one, say that the pair is not on them."""
 
+_GRIDDED = 1e-7  # shared contours that leave more are given up for a grid, where that is the best there is
 _NARROW = 1e-11  # ends further than this from the estimate, relative to it, are left to the search for one pair
 
 
@@ -46,6 +48,10 @@ class SharedPairs(PairAnswers):
 
     def finer_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point | None:
         """The same by a finer method than sharing that is quicker than the pairs' own ones, if there is such a one."""
+        return None
+
+    def grid_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> tuple[Bools, Point] | None:
+        """The same on a grid, and for which questions that is the best there is, if there is such a method."""
         return None
 
     def shared(self, questions: list[Question]) -> Point:
@@ -92,10 +98,15 @@ class SharedPairs(PairAnswers):
         point: Point,
         matters: Callable[[Point], Bools] = lambda point: np.ones(len(point.log_density), dtype=bool),
     ) -> Point:
-        """What shared contours leave too wide, where that matters, on finer ones, and where these do on those of the pair
-        itself."""
+        """What shared contours leave too wide, where that matters, on a grid or on finer ones, and where these do on those of the
+        pair itself."""
         is_wide = point.is_wide(self.resort_width)
         wide = np.flatnonzero(is_wide & matters(point)) if is_wide.any() else np.empty(0, dtype=np.int64)
+        lost = wide[point.is_wide(_GRIDDED)[wide]]
+        if len(lost) and (found := self.grid_at(pairs[lost], epsilons, index[lost])) is not None:
+            settled = found[0] & ~found[1].is_wide(WIDE)
+            overwrite(point, lost[settled].tolist(), Point.of_rows(np.array(found[1].rows())[:, settled]))
+            wide = np.setdiff1d(wide, lost[settled])
         if len(wide) and (finer := self.finer_at(pairs[wide], epsilons, index[wide])) is not None:
             narrow = ~finer.is_wide(self.resort_width)
             overwrite(point, wide[narrow].tolist(), Point.of_rows(np.array(finer.rows())[:, narrow]))

@@ -21,7 +21,7 @@ from exactdp.accounting.pairs import Pairs, PairsOnOwnLattices
 from exactdp.accounting.separate_pairs import Question, SeparatePairs
 from exactdp.accounting.shared_pairs import SharedPairs
 from exactdp.arithmetic_state import steady
-from exactdp.brackets import Bounds
+from exactdp.brackets import Bounds, Point
 from exactdp.census.cell_noise import DISCRETE_GAUSSIAN
 from exactdp.census.grids import Grids
 from exactdp.census.overall import Overall, SeparateOverall, sides
@@ -41,6 +41,7 @@ _FEW = 12  # pairs that are asked one by one without a second thought
 _CHUNK = 24  # pairs for each task where each is asked by itself in float64
 _SLICES = {"beta": 4, "epsilon": 6, "delta": 30}
 """Arguments of each kind that take about as long as those of the others: as many are asked together."""
+_NARROW = 1e-4  # of log delta: what rough contours are good for
 _MOST_SLICES = 8  # each may plan its contours anew
 _QUESTIONS = 1 << 15  # for each task where contours are shared, in one process
 _QUESTIONS_OF_A_WORKER = 1 << 19  # for each task of several processes: each plans the contours of what it is asked anew
@@ -102,6 +103,22 @@ def stated_side(release: Release, epsilon: Fraction, delta: Fraction) -> int:
         if found:
             return found
     return make_overall(release).side(epsilon, delta)
+
+
+def rough_points(release: Release, epsilons: Sequence[Fraction]) -> list[Point]:
+    """Certified delta of every pair at each epsilon, about 1e-6 wide: on rough contours, or, where these are wide for the worst
+    pair, by the engine of the release."""
+    line = _line_family(release)
+    found = list(LinePairs(line).screen(epsilons)) if line.can_share else [None] * len(epsilons)
+    return [
+        point if point is not None and _is_narrow(point) else overall_of(release).point(epsilon)
+        for epsilon, point in zip(epsilons, found, strict=True)
+    ]
+
+
+def _is_narrow(point: Point) -> bool:
+    low, high = point.delta.log_lower().max(), point.delta.log_upper().max()
+    return bool(high - low <= _NARROW)
 
 
 def _lattice_family(release: Release) -> Family | None:

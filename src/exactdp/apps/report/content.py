@@ -7,7 +7,8 @@ from decimal import Context, Decimal
 from fractions import Fraction
 
 from exactdp.accounting.explanation import Explanation
-from exactdp.apps.report.certificates import Claim, make_claims
+from exactdp.apps.report.certificates import Claim, WholeClaim, make_claims, whole_claim
+from exactdp.apps.report.decision import Decision, MemoQuestion, decide
 from exactdp.census.budget_files import budget_toml
 from exactdp.census.cell_noise import USUAL
 from exactdp.census.margins import noise_of
@@ -89,6 +90,8 @@ class Content:
     budget: str | None
     """The design as a budget file; None where its names cannot be written as one."""
     date: str | None
+    decision: Decision
+    whole: WholeClaim
 
     @property
     def release(self) -> Release:
@@ -116,7 +119,12 @@ class Content:
 
 
 def gather(
-    study: Study, summary: Summary, delta: Number | None = None, digits: int = 10, date: str | None = None
+    study: Study,
+    summary: Summary,
+    delta: Number | None = None,
+    digits: int = 10,
+    date: str | None = None,
+    asked: MemoQuestion | None = None,
 ) -> Content:
     """The content of a report on a study with its summary.
 
@@ -137,6 +145,8 @@ def gather(
         _curves(study, min(row.delta for row in summary.epsilons)),
         _budget(release),
         _date(date),
+        decide(release, row, asked or MemoQuestion()),
+        whole_claim(release, row.delta),
     )
 
 

@@ -29,7 +29,7 @@ _LONGEST = (
 
 
 class Run(NamedTuple):
-    """Neighbouring nodes over which no residue passes N / 2: the first, how many, the first one's residues by group."""
+    """Neighbouring nodes over which no residue passes N / 2: the first, how many, and the first one's residues by group."""
 
     first: int
     length: int
