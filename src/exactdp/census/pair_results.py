@@ -190,7 +190,8 @@ def slices(release: Release, grids: Grids) -> list[Grids]:
     """The grids in slices, each of which is a question of its own; the same for every number of workers.
 
     Where all pairs share contours, arguments of all kinds that ask at about the same epsilon share them, and pairs should not be
-    divided; elsewhere pairs are. Slices come from both ends in turn, so that two workers hardly plan the same contours.
+    divided; elsewhere pairs are. Slices end where contours do, and come from both ends in turn, so that two workers hardly plan
+    the same contours.
     """
     if grids.digits is not None or not grids.size or not _shares(release):
         return [grids]
@@ -202,6 +203,11 @@ def slices(release: Release, grids: Grids) -> list[Grids]:
     each = np.array([1 / _SLICES[name] for _, name, _ in order])
     count = min(math.ceil(each.sum()), _MOST_SLICES)
     number = ((np.cumsum(each) - each / 2) * count / each.sum()).astype(np.int64).tolist()
+    engine = overall_of(release).pairs
+    assert isinstance(engine, SharedPairs)
+    regions = [engine.region(Fraction(at)) for at, _, _ in order]
+    first_of = {region: n for n, region in reversed(list(zip(number, regions, strict=True)))}
+    number = [first_of[region] for region in regions]  # what is planned together is asked of one worker
     found = []
     for one in sorted(set(number)):
         mine = sorted((name, i) for (_, name, i), n in zip(order, number, strict=True) if n == one)
