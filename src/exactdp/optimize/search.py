@@ -26,7 +26,7 @@ _CLOSE = 2e-7  # of log delta, and of the objective: nothing is gained beyond
 _DIGITS = 10  # of the budgets that are tried
 _SCALINGS = 12
 _SHAPED = 3e-3  # differences of slopes from which steps are worth while: the gain is about their square
-_RIPPLES = 1e-2  # and from which a pattern search is
+_COARSE = 8.0  # sigma2 below which delta ripples, and a pattern search is worth while
 _TRIALS = 160  # of it
 _LARGEST_PATTERN = 12  # unknowns of it
 _SEED = 20
@@ -90,7 +90,8 @@ class Search:
                 break
             at = self.scaled(target)
             value = self._note(at)
-        if shape > _RIPPLES and self._best is not None and self.problem.count <= _LARGEST_PATTERN:
+        coarse = bool(self.problem.budgets(at).max() > 1 / _COARSE)
+        if coarse and self._best is not None and self.problem.count <= _LARGEST_PATTERN:
             self._pattern()
         return at if self._best is None else self._best[1]
 
