@@ -67,7 +67,7 @@ def test_the_three_level_example() -> None:
 
 def test_no_design_of_a_grid_is_below_the_bound() -> None:
     """Designs that meet the guarantee, by the oracle, all have objectives above the bound."""
-    wanted = target(5, "1e-10")
+    wanted = target(2, "1e-10")
     found = optimize.best(THREE, GOAL, target=wanted)
     assert found.bound is not None
     best = {change.level: change.budget_after for change in found.before_after}
@@ -76,37 +76,37 @@ def test_no_design_of_a_grid_is_below_the_bound() -> None:
         table = {level: {"total": best[level] * factor} for level, factor in zip(best, factors, strict=True)}
         other = Release("grid", "grid", "made up", table, {1: ()})
         value = GOAL.value(other)
-        if log_delta(other, F(5)) <= math.log(1e-10):
+        if log_delta(other, F(2)) <= math.log(1e-10):
             assert value >= found.bound.value
         below += value < found.value
     assert below > 5, "the grid has designs that would be better, were they allowed"
 
 
 def test_requirements_are_kept_and_priced() -> None:
-    texts = ["US: margin <= 20", "State: fixed", "County: multiple of 1/50"]
-    found = optimize.best(THREE, GOAL, target=target(5, "1e-10"), requirements=texts)
+    texts = ["US: margin <= 40", "State: budget = 0.01", "County: multiple of 1/250"]
+    found = optimize.best(THREE, GOAL, target=target(2, "1e-10"), requirements=texts)
     table = {change.level: change for change in found.before_after}
-    assert table["US"].after.margin <= 20
-    assert table["State"].budget_after == F(1, 10)
-    assert table["County"].budget_after % F(1, 50) == 0
+    assert table["US"].after.margin <= 40
+    assert table["State"].budget_after == F(1, 100)
+    assert table["County"].budget_after % F(1, 250) == 0
     assert is_proved(found.target, found.release)
     prices = {price.requirement.text: price.epsilon for price in found.prices}
-    assert prices["US: margin <= 20"] > 0
-    looser = optimize.best(THREE, GOAL, target=target(5, "1e-10"), requirements=["US: margin <= 21", *texts[1:]])
-    assert looser.value <= found.value
+    assert prices["US: margin <= 40"] > 0
+    looser = optimize.best(THREE, GOAL, target=target(2, "1e-10"), requirements=["US: margin <= 41", *texts[1:]])
+    assert looser.value <= found.value * 1.001
 
 
 def test_priorities_come_in_their_order() -> None:
     first, then = optimize.Objective("margin", {"County": 1, "State": 1}, worst=True), GOAL
     found = optimize.best(
-        THREE, [first, then], target=target(5, "1e-10"), requirements=["US: margin <= 30"], slack=0.05
+        THREE, [first, then], target=target(2, "1e-10"), requirements=["US: margin <= 90"], slack=0.05
     )
-    alone = optimize.best(THREE, first, target=target(5, "1e-10"), requirements=["US: margin <= 30"])
+    alone = optimize.best(THREE, first, target=target(2, "1e-10"), requirements=["US: margin <= 90"])
     assert alone.value <= found.values[0] <= alone.value * 1.0501
     swapped = optimize.best(
-        THREE, [then, first], target=target(5, "1e-10"), requirements=["US: margin <= 30"], slack=0.05
+        THREE, [then, first], target=target(2, "1e-10"), requirements=["US: margin <= 90"], slack=0.05
     )
-    plain = optimize.best(THREE, then, target=target(5, "1e-10"), requirements=["US: margin <= 30"])
+    plain = optimize.best(THREE, then, target=target(2, "1e-10"), requirements=["US: margin <= 90"])
     assert swapped.values[0] <= plain.value * 1.0501
     assert swapped.values[1] < first.value(plain.release)
 
@@ -114,10 +114,10 @@ def test_priorities_come_in_their_order() -> None:
 @pytest.mark.parametrize(
     "wanted",
     [
-        [target(mu="0.7")],
-        [target(alpha="0.05", beta="0.8")],
-        [target(5, "1e-10"), target(2, "1e-4")],
-        [target(advantage="0.2")],
+        [target(mu="0.3")],
+        [target(alpha="0.05", beta="0.9")],
+        [target(2, "1e-10"), target(1, "1e-4")],
+        [target(advantage="0.1")],
     ],
     ids=["mu", "beta", "several", "advantage"],
 )
@@ -146,10 +146,10 @@ def test_all_pairs_count() -> None:
 
 
 def test_the_least_epsilon_for_an_objective() -> None:
-    found = optimize.least(THREE, delta="1e-10", objective=GOAL, at_most=13000)
-    assert GOAL.value(found.release) <= 13000
+    found = optimize.least(THREE, delta="1e-10", objective=GOAL, at_most=80000)
+    assert GOAL.value(found.release) <= 80000
     assert found.bound is not None
-    assert found.bound <= found.epsilon[1] <= 5
+    assert found.bound <= found.epsilon[1] <= 2
     assert found.release.account().epsilon("1e-10") == pytest.approx(found.epsilon[1], abs=1e-5)
     with pytest.raises(InvalidInputError, match="goes with the most that it may be"):
         optimize.least(THREE, delta="1e-10", objective=GOAL)
@@ -158,7 +158,7 @@ def test_the_least_epsilon_for_an_objective() -> None:
 
 
 def test_the_frontier_falls_and_names_what_is_out_of_reach() -> None:
-    found = optimize.frontier(THREE, GOAL, delta="1e-10", epsilons=[1, 3, 4], requirements=["State: margin <= 10"])
+    found = optimize.frontier(THREE, GOAL, delta="1e-10", epsilons=[1, 2, 3], requirements=["State: margin <= 10"])
     values = [one.value for _, one in found.points]
     assert values == sorted(values, reverse=True)
     assert len(values) == 2
@@ -190,8 +190,8 @@ def test_explanations_of_the_published_design() -> None:
     [
         ({"target": 5}, "made by exactdp.target"),
         ({"target": []}, "at least one"),
-        ({"target": target(5, "1e-10"), "slack": 2}, "a share from 0 to 1. Found 2"),
-        ({"target": target(5, "1e-10"), "digits": 1}, "digits must be"),
+        ({"target": target(2, "1e-10"), "slack": 2}, "a share from 0 to 1. Found 2"),
+        ({"target": target(2, "1e-10"), "digits": 1}, "digits must be"),
         ({"target": target(alpha="0.5", beta="0.6")}, "below 1 - alpha"),
     ],
 )
