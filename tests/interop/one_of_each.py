@@ -18,7 +18,9 @@ from exactdp import (
     DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
+    GaussianMixture,
     Outcomes,
+    PoissonSampled,
     RandomizedResponse,
     budget_change,
 )
@@ -73,6 +75,9 @@ def decimals(*values: str) -> Any:
 
 
 OBJECTS: dict[str, Any] = {
+    "sampled": PoissonSampled(Gaussian(sigma=1.1), "0.01"),
+    "sampled records": PoissonSampled(Gaussian(4), "1/7", records=3),
+    "mixture of Gaussians": GaussianMixture("10/3", [0, 1, "5/2"], ["1/2", "1/3", "1/6"]),
     **{f"{type(m).__name__}-{i}": m for i, m in enumerate(MIXED.mechanisms)},
     "huge": DiscreteGaussian(HUGE),
     "composition": MIXED,

@@ -67,6 +67,13 @@ class Pairs(SharedPairs):
 
     def shared_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
         """On the contours of the family."""
+        return self._at(pairs, epsilons, index)
+
+    def rough_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
+        """By the largest terms of pairs that have many."""
+        return self._at(pairs, epsilons, index, roughly=True)
+
+    def _at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints, roughly: bool = False) -> Point:
         family = self.family
         which = family.step_of[1][pairs]
         combined, inverse = np.unique(which * len(epsilons) + index, return_inverse=True)
@@ -78,7 +85,7 @@ class Pairs(SharedPairs):
         rows = np.empty((7, len(pairs)))
         for kind in dict.fromkeys(kinds):
             mine = np.flatnonzero(np.array([k is kind for k in kinds])[inverse])
-            values = family.evaluate_distinct(kind, pairs[mine], thresholds, inverse[mine])
+            values = family.evaluate_distinct(kind, pairs[mine], thresholds, inverse[mine], roughly)
             rows[:, mine] = point_of_values(kind, values).rows()
         point = Point.of_rows(rows)
         if all(e.numerator >= 0 for e in epsilons):

@@ -192,6 +192,14 @@ def quick_answers_for(mechanisms: Mapping[Mechanism, int], effort: Effort) -> Bo
     return found
 
 
+def grid_suits(mechanisms: Mapping[Mechanism, int]) -> bool:
+    """Whether such a pair has neither a usable lattice nor few values. Heuristic: affects speed and accuracy only."""
+    found = answers_for(mechanisms, Effort())
+    if isinstance(found, OnLattice) and math.sqrt(found.lattice.r) <= SIEVED_STEPS * found.lattice.h:
+        return False
+    return expected_values(TotalLoss.of(mechanisms), 0.0) > LISTED_VALUES
+
+
 def sieve_suits(lattice: Lattice) -> bool:
     """Whether the sieve is expected to be the fastest method. Heuristic: affects speed and accuracy only."""
     return min(lattice.strides) <= LARGEST_STRIDE and math.sqrt(lattice.r) <= LARGEST_NODES * lattice.h

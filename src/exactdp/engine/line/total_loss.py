@@ -90,6 +90,10 @@ class TotalLoss:
             total += part.count * value
         return total
 
+    def delta(self, y: arb) -> tuple[arb, arb] | None:
+        """delta(y) and its slope where the loss is that of one mechanism which has a formula for them."""
+        return self.parts[0].loss.delta(y) if len(self.parts) == 1 and self.parts[0].count == 1 else None
+
     def log_moment(self, z: Fraction) -> arb:
         """log E e^{zL} for real z."""
         with precision(BITS):
