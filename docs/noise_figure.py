@@ -20,9 +20,11 @@ from exactdp.numerals import at_least, at_most
 DOCS = Path(__file__).parent
 TABLE = DOCS / "data" / "which-noise.csv"
 FIGURE = DOCS / "images" / "which-noise.svg"
-COUNTS = (1, 2, 4, 8, 16, 32)
-EPSILONS = ("1/2", "1", "2", "4")
-MUS = ("1/4", "1/2", "1", "2")
+MAPS = {
+    "mu": ((1, 2, 4, 8, 16, 32), ("1/4", "1/2", "1", "2")),
+    "epsilon": ((1, 2, 4, 8, 16), ("1/2", "1", "2", "4")),
+}
+"""The counts and the targets of each map."""
 DELTA = "1e-6"
 COLUMNS = ["kind", "count", "target", "gaussian", "best", "least", "winner"]
 
@@ -52,8 +54,8 @@ def rows() -> list[list[str]]:
         TABLE.write_text(",".join(COLUMNS) + "\n")
     done = list(csv.reader(TABLE.open()))[1:]
     known = {tuple(row[:3]) for row in done}
-    for kind, values in (("mu", MUS), ("epsilon", EPSILONS)):
-        for count in COUNTS:
+    for kind, (counts, values) in MAPS.items():
+        for count in counts:
             for value in values:
                 if (kind, str(count), value) not in known:
                     done.append(cell(kind, count, value))
