@@ -49,7 +49,7 @@ MUTANTS = [
         "least = min(self._left(x) for",
         "least = max(self._left(x) for",
     ),
-    ("noise bound: far outcomes are not looked at", _BOUND, "range(last + 1)", "range(max(last - 2, 1))"),
+    ("noise bound: far outcomes are not looked at", _BOUND, "range(last + 1)", "range(max(last - 5, 1))"),
     (
         "affinity under mu-GDP: of fewer releases",
         "guarantees/best_noise/closed_bounds.py",

@@ -156,6 +156,31 @@ def test_any_multipliers_are_below_every_table() -> None:
         assert bound.value <= mean_cost(p, bound.cost)
 
 
+def test_the_minimum_is_over_all_outcomes() -> None:
+    """The bound, written here once more, with outcomes far beyond where multipliers change."""
+    for _ in range(60):
+        weight, shift, ratio = Fraction(RNG.randint(1, 9)), RNG.choice([1, 2]), Fraction(RNG.randint(10, 40), 10)
+        y, s = random_multipliers(RNG, 0, float(weight)), random_multipliers(RNG, 0.1, 4)
+        bound = NoiseBound(
+            Cost.ABSOLUTE,
+            (
+                HockeyStick(shift, ratio, Fraction(1, 9), weight, y),
+                Affinity(shift, Fraction(50), weight, s),  # so large that the bound is not 0
+            ),
+        )
+
+        def at(steps: Multipliers, x: int) -> Fraction:
+            return steps.values[max(0, min(x - steps.first, len(steps.values) - 1))]
+
+        left = []
+        for x in range(60):
+            both = [
+                ratio * at(y, z + shift) - at(y, z) + weight * (at(s, z) + 1 / at(s, z + shift)) / 2 for z in (x, -x)
+            ]
+            left.append(x - sum(both) / 2)
+        assert bound.value == min(left) + 50 * weight - weight / 9 > 0
+
+
 def test_the_affinity_bound_is_below_every_table() -> None:
     for _ in range(60):
         p = random_table(RNG, RNG.randint(2, 9))
@@ -231,6 +256,17 @@ def test_every_pair_that_meets_the_target_is_allowed(copies: int, epsilon: float
             best[i] = max(best[i], u - float(ratio) * v)
     assert allowed[0] <= best[0] * 1.01  # at coverage 1
     assert all(0 < value <= 1 for value in allowed)
+
+
+def test_a_wrong_guess_costs_nothing_but_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is refused is proved to fail, whatever the search in doubles says."""
+    wanted = target(epsilon=1, delta="1e-3")
+    right = ThreeOutcomes(wanted, 4).allowed(Fraction(11, 10))
+    for factor in (0.5, 0.9, 1.5):
+        guess = ThreeOutcomes._guess
+        with monkeypatch.context() as patch:
+            patch.setattr(ThreeOutcomes, "_guess", lambda self, c, f=factor, g=guess: f * g(self, c))
+            assert ThreeOutcomes(wanted, 4).allowed(Fraction(11, 10)) >= right * (1 - Fraction(1, 100))
 
 
 def test_allowed_is_nearly_attained() -> None:

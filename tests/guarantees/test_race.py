@@ -11,7 +11,7 @@ import mpmath
 import pytest
 
 import command_line
-from exactdp import Composition, DiscreteGaussian, DiscreteLaplace, Gaussian, Outcomes, race, target
+from exactdp import Composition, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Outcomes, race, target
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.best_noise.families import FAMILIES
 from exactdp.guarantees.best_noise.noise_error import noise_error
@@ -23,6 +23,7 @@ MAKERS = {
     "discrete Gaussian": lambda variance, d: DiscreteGaussian(variance, d),
     "Gaussian": lambda variance, d: Gaussian(variance, d),
     "discrete Laplace": lambda variance, d: DiscreteLaplace(root_up(variance / 2), d),
+    "Laplace": lambda variance, d: Laplace(root_up(variance / 2), d),
 }
 
 
@@ -72,7 +73,7 @@ def test_the_optimum_runs_too() -> None:
     assert found.optimum is not None
     for runner in found.runners:
         excess = found.excess(runner)
-        if runner.family == "Gaussian":
+        if runner.family in ("Gaussian", "Laplace"):
             assert excess is None  # the bound is about noise of whole numbers
         else:
             assert excess == runner.error.variance[1] / found.optimum.least - 1
@@ -137,6 +138,9 @@ def test_errors_of_other_noise() -> None:
     assert float(found.absolute[1]) == pytest.approx(2 * math.sqrt(2 / math.pi), rel=1e-14)
     assert float(found.margin) == pytest.approx(2 * 1.959964, rel=1e-9)
     assert noise_error(DiscreteGaussian(10**12)).margin == 1959965
+    found = noise_error(Laplace(3))
+    assert (found.variance, found.absolute) == ((18, 18), (3, 3))
+    assert 3 * math.log(20) <= float(found.margin) < 3 * math.log(20) * (1 + 1e-12)
     with pytest.raises(InvalidInputError, match="Found Outcomes"):
         noise_error(Outcomes([1], [1]))
 
@@ -170,8 +174,8 @@ def test_the_command(tmp_path: Path) -> None:
     lines = told.stdout.splitlines()
     assert lines[0] == "1 count of sensitivity 1: epsilon = 1, delta = 0.001"
     assert [line.split("  ")[0] for line in lines[3:5]] == [BEST_TABLE, "discrete Laplace"]
-    assert {line.split("  ")[0] for line in lines[5:7]} == {"Gaussian", "discrete Gaussian"}
-    assert max(map(len, lines[2:7])) <= 80
+    assert {line.split("  ")[0] for line in lines[5:8]} == {"Laplace", "Gaussian", "discrete Gaussian"}
+    assert max(map(len, lines[2:8])) <= 80
     table = [line.split(",") for line in (tmp_path / "best.csv").read_text().splitlines()]
     assert table[0] == ["value", "probability"]
     assert sum(Fraction(p) for _, p in table[1:]) == 1

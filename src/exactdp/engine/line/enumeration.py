@@ -53,13 +53,13 @@ class ListedValues:
     missing: float
     absolute: float = 0.0
 
-    def joined(self, other: ListedValues) -> ListedValues:
-        """The sums of a value here and a value there, without those of negligible probability."""
+    def joined(self, other: ListedValues, cut: float = CUT) -> ListedValues:
+        """The sums of a value here and a value there, without those of negligible probability, about `cut` together."""
         with precision(BITS):
             anchor = self.anchor + other.anchor
         values = np.add.outer(self.values, other.values).ravel()
         weights = np.multiply.outer(self.weights, other.weights).ravel()
-        keep, lost = _without_negligible(weights)
+        keep, lost = _without_negligible(weights, cut)
         largest = float(np.max(np.abs(values)))
         return ListedValues(
             anchor,
@@ -72,9 +72,9 @@ class ListedValues:
         )
 
 
-def _without_negligible(weights: Floats) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], float]:
-    """Which weights to keep, so that the others add up to at most about CUT, and what those add up to."""
-    keep = weights > CUT / len(weights)
+def _without_negligible(weights: Floats, cut: float = CUT) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], float]:
+    """Which weights to keep, so that the others add up to at most about `cut`, and what those add up to."""
+    keep = weights > cut / len(weights)
     return keep, float(np.sum(weights[~keep])) * (1 + SUM_SLACK)
 
 
@@ -110,7 +110,7 @@ def list_values(total: TotalLoss, tilt: Fraction, looks: int) -> list[ListedValu
     with precision(BITS):
         for part in total.parts:
             tilted = part.loss.tilted(tilt)
-            if not tilted.units and not tilted.spread:
+            if not (tilted.units or tilted.spread or tilted.by_frequency):
                 one = np.ones(1)
                 result.append(ListedValues(part.count * tilted.anchor, np.zeros(1), one, 0.0, 0.0, 0.0))
                 continue
@@ -126,7 +126,8 @@ def list_values(total: TotalLoss, tilt: Fraction, looks: int) -> list[ListedValu
                     ListedValues(part.count * tilted.anchor, terms.sum(axis=1), weights, error, relative, missing)
                 )
                 continue
-            atoms = tilted.atoms(CUT) if len(tilted.units) == 1 and not tilted.spread else None
+            lattice = len(tilted.units) == 1 and not tilted.spread and not tilted.by_frequency
+            atoms = tilted.atoms(CUT) if lattice else None
             folded = fold(atoms, part.count) if atoms is not None else None
             if folded is None or len(folded.weights) > looks:
                 return None

@@ -9,6 +9,7 @@ from fractions import Fraction
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian
+from exactdp.mechanisms.laplace import Laplace
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import root_up
 
@@ -26,9 +27,14 @@ def _discrete_laplace(variance: Fraction, sensitivity: int) -> Mechanism:
     return DiscreteLaplace(root_up(variance / 2), sensitivity)
 
 
+def _laplace(variance: Fraction, sensitivity: int) -> Mechanism:
+    return Laplace(root_up(variance / 2), sensitivity)
+
+
 FAMILIES = (
     NoiseFamily("discrete Gaussian", DiscreteGaussian),
     NoiseFamily("Gaussian", Gaussian),
     NoiseFamily("discrete Laplace", _discrete_laplace),
+    NoiseFamily("Laplace", _laplace),
 )
 """In the order in which equals are listed."""

@@ -16,6 +16,7 @@ from exactdp.guarantees.best_noise.noise_table import NoiseTable
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian
+from exactdp.mechanisms.laplace import Laplace
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import exact_repr, root_up, shown
 
@@ -64,6 +65,15 @@ def _gaussian(noise: Gaussian) -> NoiseError:
         absolute = _ends(deviation * (2 / arb.pi()).sqrt())
         margin = fraction((deviation * ball(_QUANTILE)).upper())
     return NoiseError((noise.sigma2, noise.sigma2), absolute, margin, math.inf)
+
+
+@noise_error.register
+def _laplace(noise: Laplace) -> NoiseError:
+    """Variance 2 scale^2, mean absolute value scale, and P(|X| > scale log 20) = 1/20."""
+    with precision(BITS):
+        margin = fraction((ball(noise.scale) * ball(1 / OUTSIDE).log()).upper())
+    variance = 2 * noise.scale**2
+    return NoiseError((variance, variance), (noise.scale, noise.scale), margin, math.inf)
 
 
 @noise_error.register

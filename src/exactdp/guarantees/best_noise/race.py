@@ -17,6 +17,7 @@ from exactdp.guarantees.best_noise.optimum import OptimalNoise, optimal_noise
 from exactdp.guarantees.calibration import MeetsAll, MeetsTradeOff, Target, least_on_grid, questions
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.gaussian import Gaussian
+from exactdp.mechanisms.laplace import Laplace
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.notebooks import repr_html
 from exactdp.numbers import exact_repr, shown, whole
@@ -25,7 +26,7 @@ from exactdp.numerals import DOWN, rounded
 _DIGITS = (4, 3, 2)  # significant ones of a factor; fewer where bounds are too wide to tell neighbours apart
 _DECADES = (-15, 21)
 BEST_TABLE = "best table found"
-CONTINUOUS = (Gaussian,)
+CONTINUOUS = (Gaussian, Laplace)
 _START = NoiseFamily("Gaussian", Gaussian)  # the quickest to calibrate; all others are looked for from there on
 RANKS = ("variance", "absolute", "margin", "largest")
 """What noises are ranked by: variance, mean absolute error, 95% margin, largest error."""
