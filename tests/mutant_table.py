@@ -10,6 +10,7 @@ import mutant_table_census as census
 import mutant_table_costs as costs
 import mutant_table_families as families
 import mutant_table_grid as grid
+import mutant_table_optimize as optimize
 import mutant_table_release as release
 
 TESTS = {
@@ -45,6 +46,7 @@ TESTS = {
     **costs.TESTS,
     **families.TESTS,
     **grid.TESTS,
+    **optimize.TESTS,
     **release.TESTS,
     "theory/gaussian_gap/gap.py": ["tests/theory/test_gaussian_gap.py"],
     "theory/gaussian_gap/central_zone.py": ["tests/theory/test_gaussian_gap.py"],
@@ -469,6 +471,7 @@ MUTANTS = [
     *costs.MUTANTS,
     *families.MUTANTS,
     *grid.MUTANTS,
+    *optimize.MUTANTS,
     *release.MUTANTS,
     (
         "an upper bound printed to the nearest",

@@ -103,6 +103,11 @@ def test_priorities_come_in_their_order() -> None:
     )
     alone = optimize.best(THREE, first, target=target(2, "1e-10"), requirements=["US: margin <= 90"])
     assert alone.value <= found.values[0] <= alone.value * 1.0501
+
+
+@pytest.mark.soak
+def test_a_sum_comes_before_a_largest_error() -> None:
+    first, then = optimize.Objective("margin", {"County": 1, "State": 1}, worst=True), GOAL
     swapped = optimize.best(
         THREE, [then, first], target=target(2, "1e-10"), requirements=["US: margin <= 90"], slack=0.05
     )
