@@ -119,7 +119,7 @@ def test_a_sum_comes_before_a_largest_error() -> None:
 @pytest.mark.parametrize(
     "wanted",
     [
-        [target(mu="0.3")],
+        pytest.param([target(mu="0.3")], marks=pytest.mark.soak),
         [target(alpha="0.05", beta="0.9")],
         [target(2, "1e-10"), target(1, "1e-4")],
         [target(advantage="0.1")],
