@@ -13,6 +13,7 @@ from exactdp.accounting.epsilon_search import gaussian_start, newton_step
 from exactdp.accounting.separate_pairs import PairAnswers, Question
 from exactdp.brackets import Bracket, Point, overwrite
 from exactdp.doubles import EXP_SLACK, Bools, Floats, Ints
+from exactdp.engine.payoff import Payoff
 from exactdp.numbers import log_rational
 from exactdp.widths import WIDE
 
@@ -37,6 +38,11 @@ class SharedPairs(PairAnswers):
     @abstractmethod
     def spreads(self, pairs: list[int]) -> list[float]:
         """About the variance of each pair's loss. Heuristic: affects width and speed only."""
+
+    @abstractmethod
+    def region(self, epsilon: Fraction) -> tuple[str, int]:
+        """What is planned together for an epsilon from 0 on: payoff, and number of a few neighbouring tilts. Heuristic: affects
+        speed only."""
 
     @abstractmethod
     def shared_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
@@ -160,6 +166,11 @@ class SharedPairs(PairAnswers):
         asked = [Question(p, Fraction(x)) for p, both in zip(pairs, within.tolist(), strict=True) for x in both]
         proved = both_ends_hold(self.profile(asked).delta, target, error) & (step < _NARROW * (1 + np.abs(e)))
         return np.where(proved, ends[:, 0], np.nan), np.where(proved, ends[:, 1], np.nan)
+
+
+def region_of_rung(payoff: Payoff, index: int, together: int) -> tuple[str, int]:
+    """The rungs that share a skeleton: the lowest, and all of 1 - delta, are by themselves."""
+    return payoff.value, index if payoff is Payoff.COMPLEMENT or not index else 1 + (index - 1) // together
 
 
 def both_ends_hold(delta: Bracket, target: Floats, error: Floats) -> Bools:

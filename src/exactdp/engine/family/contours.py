@@ -33,8 +33,10 @@ _FARTHEST = 60.0  # standard deviations; the values there, exp(-1800), are left 
 _NO_RUNG = -1
 _CONTOURS_HELD = 8
 _SKELETONS_HELD = 3
-_TOGETHER = 2  # rungs that share a skeleton
 _HEAVY = 2000  # nodes of a pair
+
+TOGETHER = 2
+"""Rungs that share a skeleton."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Family(Members):
     def _skeleton(self, payoff: Payoff, index: int) -> Skeleton | None:
         """The skeleton of a rung. The lowest rung has a long period of its own, the others go together by twos."""
         share = payoff is not Payoff.COMPLEMENT and index > 0
-        first, count = (index - (index - 1) % _TOGETHER, _TOGETHER) if share else (index, 1)
+        first, count = (index - (index - 1) % TOGETHER, TOGETHER) if share else (index, 1)
 
         def build() -> Skeleton | None:
             try:

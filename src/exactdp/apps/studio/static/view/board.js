@@ -120,7 +120,7 @@ function margins(rows, against) {
   const body = levels.map((level) => {
     const cells = worst.flatMap((found, i) => {
       const text = found.has(level) ? `±${found.get(level).toLocaleString("en")}` : "–";
-      const compared = i === 0 && base > 0 ? [change(worst[base].get(level) ?? NaN, found.get(level) ?? NaN)] : [];
+      const compared = i === 0 && base > 0 ? [worst[base].get(level) === found.get(level) ? "the same" : change(worst[base].get(level) ?? NaN, found.get(level) ?? NaN)] : [];
       return [text, ...compared].map((cell) => make("td", {}, cell));
     });
     return make("tr", {}, make("th", { scope: "row" }, level), ...cells);
