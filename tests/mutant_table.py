@@ -11,6 +11,7 @@ import mutant_table_costs as costs
 import mutant_table_families as families
 import mutant_table_grid as grid
 import mutant_table_noise as noise
+import mutant_table_optimize as optimize
 import mutant_table_release as release
 
 TESTS = {
@@ -47,6 +48,7 @@ TESTS = {
     **families.TESTS,
     **grid.TESTS,
     **noise.TESTS,
+    **optimize.TESTS,
     **release.TESTS,
     "theory/gaussian_gap/gap.py": ["tests/theory/test_gaussian_gap.py"],
     "theory/gaussian_gap/central_zone.py": ["tests/theory/test_gaussian_gap.py"],
@@ -472,6 +474,7 @@ MUTANTS = [
     *families.MUTANTS,
     *grid.MUTANTS,
     *noise.MUTANTS,
+    *optimize.MUTANTS,
     *release.MUTANTS,
     (
         "an upper bound printed to the nearest",
