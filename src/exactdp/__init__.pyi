@@ -40,6 +40,7 @@ from exactdp.mechanisms.approximate_dp import ApproximateDP as ApproximateDP
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace as DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian as Gaussian
+from exactdp.mechanisms.integer_noise import IntegerNoise as IntegerNoise
 from exactdp.mechanisms.outcomes import Outcomes as Outcomes
 from exactdp.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
 from exactdp.version import __version__ as __version__

@@ -18,6 +18,7 @@ from exactdp import (
     DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
+    IntegerNoise,
     Outcomes,
     RandomizedResponse,
     budget_change,
@@ -45,6 +46,7 @@ MIXED = (
     + RandomizedResponse(noise="1/2", categories=10**18)
     + ApproximateDP(0, "1e-300")
     + Outcomes(["1/3", "2/3", 0], ["2/3", "1/3", 0])
+    + IntegerNoise({-3: "1/3", -2: "1/6", 4: "1/2"})
 )
 DESIGN = Release(
     EVIL, EVIL, "", {"Ünited": {EVIL: Fraction(1, 3), "b": Fraction(2)}, "1": {"a": HUGE / 100}}, {1: (), 7: ("1",)}

@@ -53,6 +53,7 @@ from exactdp.mechanisms.approximate_dp import ApproximateDP
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian
+from exactdp.mechanisms.integer_noise import IntegerNoise
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.outcomes import Outcomes
 from exactdp.mechanisms.randomized_response import RandomizedResponse
@@ -276,7 +277,7 @@ def _kind(kind: type) -> _Kind:
     return _Kind(kind, codecs, _MAKERS.get(kind, kind), _CHECKS.get(kind, lambda _: None), _OPTIONAL.get(kind, {}))
 
 
-_MECHANISMS = (DiscreteGaussian, Gaussian, DiscreteLaplace, RandomizedResponse, ApproximateDP, Outcomes)
+_MECHANISMS = (DiscreteGaussian, Gaussian, DiscreteLaplace, RandomizedResponse, ApproximateDP, Outcomes, IntegerNoise)
 _RESULTS = (
     *(Composition, Effort, Bounds, Explanation, TradeOffCurve, CrossCheck, Opinion, Comparison, Gap, Risk),
     *(Calibration, GaussianDP, Verification, Check, Release, Allocation, CellNoise, Saving, Study, Grids, PairResult),
