@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import TypeVar
 
 from dp_accounting.pld import privacy_loss_distribution
@@ -65,16 +66,14 @@ def main() -> None:
     for name, noise, copies in cases:
         lost = 1 - (1 - float(noise.pmf[-1])) ** copies
         delta = max(1e-6, 1.5 * lost)
-        seconds, bounds = timed(lambda noise=noise, copies=copies, delta=delta: (copies * noise).epsilon_bounds(delta))
+        seconds, bounds = timed(partial((copies * noise).epsilon_bounds, delta))
         width = (bounds.upper - bounds.lower) / bounds.upper
-        other, (low, high) = timed(lambda noise=noise, copies=copies, delta=delta: peer(noise, copies, delta))
+        other, (low, high) = timed(partial(peer, noise, copies, delta))
         print(
             f"{name:36} {delta:9.2e} {bounds.upper:16.10f} {width:8.1e} {seconds:7.2f}   {(high - low) / high:8.1e} {other:7.2f}",
             flush=True,
         )
-        one, answer = timed(
-            lambda noise=noise, copies=copies, e=bounds.upper: (copies * noise).delta_bounds(round(0.9 * e, 4))
-        )
+        one, answer = timed(partial((copies * noise).delta_bounds, round(0.9 * bounds.upper, 4)))
         width = (answer.upper - answer.lower) / answer.upper
         print(f"{'  delta at 0.9 of it':36} {'':9} {answer.upper:16.10f} {width:8.1e} {one:7.2f}")
 

@@ -2,6 +2,7 @@
 from exactdp import census as census
 from exactdp import conversions as conversions
 from exactdp import guarantees as guarantees
+from exactdp import optimize as optimize
 from exactdp import reference as reference
 from exactdp import theory as theory
 from exactdp.accounting.budget_cost import BudgetChange as BudgetChange
@@ -40,8 +41,11 @@ from exactdp.mechanisms.approximate_dp import ApproximateDP as ApproximateDP
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace as DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian as Gaussian
+from exactdp.mechanisms.gaussian_mixture import GaussianMixture as GaussianMixture
 from exactdp.mechanisms.integer_noise import IntegerNoise as IntegerNoise
+from exactdp.mechanisms.laplace import Laplace as Laplace
 from exactdp.mechanisms.outcomes import Outcomes as Outcomes
+from exactdp.mechanisms.poisson_sampled import PoissonSampled as PoissonSampled
 from exactdp.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
 from exactdp.version import __version__ as __version__
 

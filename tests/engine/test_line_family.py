@@ -205,7 +205,7 @@ def test_a_peak_holds_under_every_tilt() -> None:
         assert bool(peak.noise) == all(p is not None and p.noise for p in own)
         sharper = untilted_penalty(np.array(peak.noise), np.abs(v)) if peak.noise else np.zeros(len(v))
         for tilted in tilts:
-            logs, _ = tilted[i].log_cf(v[None, :] / peak.step)
+            logs, _ = tilted[i].log_cf(v[None, :] / peak.step, np.zeros(len(v)))
             assert np.all(logs.real <= peak.slack - np.maximum(peak.strength * v**2, sharper) + 1e-9)
         tight += len({p.strength for p in own if p is not None}) > 1
     assert tight > 0  # some strengths do depend on the tilt

@@ -18,8 +18,11 @@ from exactdp import (
     DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
+    GaussianMixture,
     IntegerNoise,
+    Laplace,
     Outcomes,
+    PoissonSampled,
     RandomizedResponse,
     budget_change,
 )
@@ -75,6 +78,10 @@ def decimals(*values: str) -> Any:
 
 
 OBJECTS: dict[str, Any] = {
+    "Laplace": Laplace("1/3", sensitivity="5/2"),
+    "sampled": PoissonSampled(Gaussian(sigma=1.1), "0.01"),
+    "sampled records": PoissonSampled(Gaussian(4), "1/7", records=3),
+    "mixture of Gaussians": GaussianMixture("10/3", [0, 1, "5/2"], ["1/2", "1/3", "1/6"]),
     **{f"{type(m).__name__}-{i}": m for i, m in enumerate(MIXED.mechanisms)},
     "huge": DiscreteGaussian(HUGE),
     "composition": MIXED,

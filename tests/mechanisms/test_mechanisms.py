@@ -20,10 +20,12 @@ from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.approximate_dp import ApproximateDP
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian
+from exactdp.mechanisms.gaussian_mixture import GaussianMixture
 from exactdp.mechanisms.integer_noise import IntegerNoise
 from exactdp.mechanisms.loss import Loss
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.outcomes import Outcomes
+from exactdp.mechanisms.poisson_sampled import PoissonSampled
 from exactdp.mechanisms.randomized_response import RandomizedResponse
 
 DIGITS = 60
@@ -153,6 +155,11 @@ def _directions(mechanism: Mechanism) -> list[tuple[bool, Loss]]:
     return [(False, mechanism.loss()), (True, mechanism.loss().reversed())]
 
 
+SMOOTH: list[Mechanism] = [  # against their oracle in test_sampled.py
+    GaussianMixture(1, [0, 1], ["1/2", "1/2"]),
+    PoissonSampled(Gaussian(1), "1/100"),
+]
+
 finite_mechanisms = pytest.mark.parametrize("mechanism", FINITE, ids=str)
 
 
@@ -225,7 +232,7 @@ def test_tilted_loss(mechanism: Mechanism, tilt: Fraction) -> None:
             v = np.concatenate(
                 [rng.uniform(-math.pi, math.pi, (len(units), 5)), rng.normal(size=(len(units), 2)) * 1e-9], axis=1
             )
-            log_cf, error = tilted.log_cf(v)
+            log_cf, error = tilted.log_cf(v, np.zeros(v.shape[1]))
             assert log_cf.shape == error.shape == (7,)
             for column in range(7):
                 for sign in (-1, 0, 1):
@@ -269,7 +276,7 @@ def test_the_peak_bounds_the_characteristic_function(mechanism: Mechanism, tilt:
             v[tilted.peak.unit] = np.linspace(-math.pi, math.pi, 501)
             if len(tilted.units) > 1:
                 v[:, ::2] *= np.arange(len(tilted.units))[:, None] == tilted.peak.unit
-            log_cf, error = tilted.log_cf(v)
+            log_cf, error = tilted.log_cf(v, np.zeros(v.shape[1]))
             phase = np.remainder(v[tilted.peak.unit] * tilted.peak.step + math.pi, 2 * math.pi) - math.pi
             bound = np.exp(tilted.peak.slack - tilted.peak.strength * phase**2)
             assert np.all(np.exp(log_cf.real) <= bound * (1 + error) + 1e-15)
@@ -280,7 +287,7 @@ def test_a_long_lattice() -> None:
     noise, tilt = DiscreteLaplace(30, 600), Fraction(-3, 4)
     tilted = noise.loss().tilted(tilt)
     v = np.array([[1e-4, 0.3, -2.9]])
-    log_cf, error = tilted.log_cf(v)
+    log_cf, error = tilted.log_cf(v, np.zeros(v.shape[1]))
     with mpmath.workdps(40):
         a, q = 1 / mpmath.mpf(30), mpmath.exp(-1 / mpmath.mpf(30))
         masses = [(1 - q) / (1 + q) * q**x for x in range(601)]
@@ -350,7 +357,7 @@ def test_gaussian_loss(noise: Gaussian) -> None:
             assert loss.mean_variance(float(z)) == pytest.approx(
                 (float(ratio * (0.5 + float(z))), float(ratio)), rel=1e-14
             )
-            log_cf, error = tilted.log_cf(np.zeros((0, 5)))
+            log_cf, error = tilted.log_cf(np.zeros((0, 5)), np.zeros(5))
             assert log_cf.shape == error.shape == (5,)
             assert not log_cf.any()
             assert not error.any()
@@ -423,7 +430,7 @@ def test_the_peak_of_two_unequal_atoms_is_tight() -> None:
     """One rare atom: the parabola touches at pi, so a strength 1% larger would be no bound."""
     for epsilon in (8, 12):
         tilted = RandomizedResponse(epsilon).loss().tilted(Fraction(0))
-        log_cf, _ = tilted.log_cf(np.array([[math.pi]]))
+        log_cf, _ = tilted.log_cf(np.array([[math.pi]]), np.zeros(1))
         assert tilted.peak is not None
         claimed = tilted.peak.strength * math.pi**2
         assert claimed <= -log_cf.real[0] * (1 + 1e-9)
@@ -472,3 +479,13 @@ def test_what_has_no_single_parameter_is_not_scaled() -> None:
     for refused in (ApproximateDP("1/2"), Outcomes(["2/3", "1/3"], ["1/3", "2/3"])):
         with pytest.raises(InvalidInputError, match="Only noise of one parameter"):
             refused.scaled(2)
+
+
+@pytest.mark.parametrize("mechanism", SMOOTH, ids=str)
+def test_smooth_mechanisms_have_two_directions(mechanism: Mechanism) -> None:
+    loss = mechanism.loss()
+    assert loss.reversed() is not loss
+    assert loss.reversed().reversed() is loss
+    assert loss.unit is None
+    assert loss.tilted(Fraction(1, 2)).table() is None
+    assert pickle.loads(pickle.dumps(mechanism)) == mechanism

@@ -18,7 +18,7 @@ from exactdp.accounting.directions import BothDirections
 from exactdp.accounting.planner import grid_suits, quick_answers_for
 from exactdp.accounting.privacy_profile import point_of_values
 from exactdp.accounting.separate_pairs import HELD, Question
-from exactdp.accounting.shared_pairs import USELESS, SharedPairs
+from exactdp.accounting.shared_pairs import USELESS, SharedPairs, region_of_rung
 from exactdp.accounting.tradeoff_dual import beta_from_profile
 from exactdp.brackets import Point, both, mirrored_brackets
 from exactdp.cache import Recent
@@ -78,6 +78,10 @@ class LinePairs(SharedPairs):
     def answers(self, pair: int) -> BothDirections:
         """What answers for one pair alone; some are held."""
         return self._held.get(pair, lambda: quick_answers_for(self.mechanisms(pair), Effort()))
+
+    def region(self, epsilon: Fraction) -> tuple[str, int]:
+        """By the ladder of the first class."""
+        return region_of_rung(*self.family.ladders[0].place_of(float(epsilon)), self.family.together)
 
     def shared_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
         """On the contours of the family."""

@@ -53,9 +53,12 @@ from exactdp.mechanisms.approximate_dp import ApproximateDP
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian
+from exactdp.mechanisms.gaussian_mixture import GaussianMixture
 from exactdp.mechanisms.integer_noise import IntegerNoise
+from exactdp.mechanisms.laplace import Laplace
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.outcomes import Outcomes
+from exactdp.mechanisms.poisson_sampled import PoissonSampled
 from exactdp.mechanisms.randomized_response import RandomizedResponse
 from exactdp.numbers import shown, whole
 from exactdp.strict_json import load
@@ -277,7 +280,10 @@ def _kind(kind: type) -> _Kind:
     return _Kind(kind, codecs, _MAKERS.get(kind, kind), _CHECKS.get(kind, lambda _: None), _OPTIONAL.get(kind, {}))
 
 
-_MECHANISMS = (DiscreteGaussian, Gaussian, DiscreteLaplace, RandomizedResponse, ApproximateDP, Outcomes, IntegerNoise)
+_MECHANISMS = (
+    *(DiscreteGaussian, Gaussian, DiscreteLaplace, RandomizedResponse, ApproximateDP, Outcomes),
+    *(IntegerNoise, GaussianMixture, Laplace, PoissonSampled),
+)
 _RESULTS = (
     *(Composition, Effort, Bounds, Explanation, TradeOffCurve, CrossCheck, Opinion, Comparison, Gap, Risk),
     *(Calibration, GaussianDP, Verification, Check, Release, Allocation, CellNoise, Saving, Study, Grids, PairResult),

@@ -237,7 +237,7 @@ class _TiltedDiscreteGaussian(Tilted):
         strength, slack = peak_parabola(self._s, float(centre))
         self.peak = Peak(0, strength, slack, noise=self._s if strength == wide_parabola(self._s) else 0.0)
 
-    def log_cf(self, v: Floats) -> tuple[Complexes, Floats]:
+    def log_cf(self, v: Floats, omega: Floats) -> tuple[Complexes, Floats]:
         phase = v[0]
         if self._s < POISSON_FROM:
             logs, relative = log_cf_direct(self._s, self._rest, phase)

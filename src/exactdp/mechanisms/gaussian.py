@@ -105,5 +105,5 @@ class _TiltedGaussian(Tilted):
             self.anchor = ball(ratio * (Fraction(1, 2) + tilt))
         self.spread = float(ratio)
 
-    def log_cf(self, v: Floats) -> tuple[Complexes, Floats]:
-        return np.zeros(v.shape[1], dtype=np.complex128), np.zeros(v.shape[1])
+    def log_cf(self, v: Floats, omega: Floats) -> tuple[Complexes, Floats]:
+        return np.zeros(len(omega), dtype=np.complex128), np.zeros(len(omega))

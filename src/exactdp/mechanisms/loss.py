@@ -54,21 +54,30 @@ class Atoms:
 
 
 class Tilted(ABC):
-    """A finite loss under the distribution tilted by e^{tilt L}: E e^{i om L} = e^{i om anchor - spread om^2 / 2} e^{log_cf(v)}
-    with v_j = om * units[j] mod 2 pi."""
+    """A finite loss under the distribution tilted by e^{tilt L}: E e^{i om L} = e^{i om anchor - spread om^2 / 2} e^{log_cf(v,
+    om)} with v_j = om * units[j] mod 2 pi."""
 
     anchor: arb
     units: tuple[arb, ...] = ()
     spread: float = 0.0
     """Variance of a continuous Gaussian part."""
     peak: Peak | None = None
+    by_frequency: bool = False
+    """Whether `log_cf` looks at the frequency itself: the loss has values that are no combinations of units."""
+    terms: int = 1
+    """What one frequency costs, in evaluations of a theta function. Heuristic: affects speed and accuracy only."""
 
     @abstractmethod
-    def log_cf(self, v: Floats) -> tuple[Complexes, Floats]:
+    def log_cf(self, v: Floats, omega: Floats) -> tuple[Complexes, Floats]:
         """The logarithm at phases v (one row for each unit) and a bound on the relative error of its exponential.
 
-        The bound includes an error of 3 units of rounding of v plus PHASE_ERROR in each phase.
+        The bound includes an error of 3 units of rounding of v plus PHASE_ERROR in each phase, and of 4 units of the frequency
+        omega >= 0 where that is used.
         """
+
+    def log_decay(self, omega: float) -> float:
+        """log of a bound of |e^{log_cf}| at every frequency from omega on; never above 0."""
+        return 0.0
 
     def atoms(self, cut: float) -> Atoms | None:
         """The tilted probabilities, but for a mass of about `cut` that may be left out where they do not end; None if the loss is
@@ -106,6 +115,8 @@ class Loss(ABC):
     """An upper estimate of the variance under any tilt. Heuristic: affects speed only."""
     has_transform: bool = True
     """Whether `tilted` knows the characteristic function; if not, values are listed only."""
+    bends: bool = False
+    """Whether the variance changes by orders of magnitude with the tilt. Heuristic: affects speed and accuracy only."""
     quadratic: float | None = None
     """R if log E e^{zL} is at most R z (z + 1) / 2 for all z and, for searches, nearly equal to it; None otherwise."""
 
@@ -125,13 +136,17 @@ class Loss(ABC):
     def unit(self) -> float | None:
         """The step of the lattice of a loss on one, 0 for a constant, None for other losses."""
         tilted = self.tilted(Fraction(1, 2))
-        if tilted.spread or len(tilted.units) > 1:
+        if tilted.spread or tilted.by_frequency or len(tilted.units) > 1:
             return None
         return abs(float(tilted.units[0].mid())) if tilted.units else 0.0
 
     @abstractmethod
     def tilted(self, tilt: Fraction) -> Tilted:
         """The loss under a tilt, a dyadic number of few bits."""
+
+    def delta(self, y: arb) -> tuple[arb, arb] | None:
+        """delta(y) of this loss alone and the slope -d delta / dy, as balls, where there is a formula for them."""
+        return None
 
     def reversed(self) -> Loss:
         """The loss with the two data sets exchanged: the same object where the loss is symmetric."""
@@ -174,6 +189,11 @@ class FiniteLoss(Loss):
         self._logs = np.array([float(p.log().mid()) for p in self._given])
         spread = float(self._floats.max() - self._floats.min())
         self.widest = max(spread * spread / 4, UNDERFLOW)  # Popoviciu
+
+    @property
+    def listed(self) -> list[tuple[arb, arb]]:
+        """The finite values with their probabilities, given that the loss is finite."""
+        return list(zip(self._values, self._given, strict=True))
 
     def log_moment(self, z: Fraction) -> arb:
         """log E e^{zL}, measured from the largest term."""
@@ -244,7 +264,7 @@ class _TiltedListed(Tilted):
         error = 2 * UNIT * float(np.max(np.abs(self._losses)))
         return self._losses, self._weights, error, 4 * UNIT, len(self._weights) * UNDERFLOW
 
-    def log_cf(self, v: Floats) -> tuple[Complexes, Floats]:
+    def log_cf(self, v: Floats, omega: Floats) -> tuple[Complexes, Floats]:
         raise AccuracyError("The Fourier sum does not apply: a mechanism has too many values.")
 
 
@@ -281,7 +301,7 @@ class _TiltedFinite(Tilted):
         strength = 2 * total / math.pi**2 * (1 - FORMULA_SLACK)
         return Peak(unit, strength, 0.0, step) if strength > 1e-280 else None
 
-    def log_cf(self, v: Floats) -> tuple[Complexes, Floats]:
+    def log_cf(self, v: Floats, omega: Floats) -> tuple[Complexes, Floats]:
         return log_cf_of_atoms(self._steps, self._weights, v, PHASE_ERROR)
 
     def atoms(self, cut: float) -> Atoms | None:

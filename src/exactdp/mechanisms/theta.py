@@ -153,7 +153,7 @@ def log_cf_correction(s: float, centre: float, v: Floats) -> tuple[Complexes, Fl
         re += 2 * math.cos(angle) * cosh_part
         im -= 2 * math.sin(angle) * sinh_part
         size += 2 * (cosh_part + np.abs(sinh_part)) * (1 + reach + decay)
-    return _log_one_plus(_complex(re, im) / total, size / total)
+    return log_one_plus(_complex(re, im) / total, size / total)
 
 
 def _scaled_hyperbolics(growth: Floats, reach: Floats, decay: float) -> tuple[Floats, Floats]:
@@ -188,7 +188,7 @@ def log_cf_direct(s: float, centre: float, v: Floats) -> tuple[Complexes, Floats
         re -= weight * cosine_part
         im += weight * sine_part
         size += weight * (cosine_part + np.abs(d * v)) * (1 + abs(d) * (abs(d) + 1) / (2 * s) * 0.25)
-    return _log_one_plus(_complex(re, im), size)
+    return log_one_plus(_complex(re, im), size)
 
 
 def log_cf_of_atoms(steps: Ints, weights: Floats, v: Floats, phase_error: float) -> tuple[Complexes, Floats]:
@@ -213,10 +213,10 @@ def log_cf_of_atoms(steps: Ints, weights: Floats, v: Floats, phase_error: float)
         size += weight * np.minimum(2 * reach, 3 + reach)
         moved += weight * float(np.sum(np.abs(row)))
     size *= max(1.0, len(weights) / 32)  # a sum of n terms in turn loses n units
-    return _log_one_plus(_complex(re, im), size, 2 * phase_error * moved)
+    return log_one_plus(_complex(re, im), size, 2 * phase_error * moved)
 
 
-def _log_one_plus(change: Complexes, size: Floats, beyond: float = 0.0) -> tuple[Complexes, Floats]:
+def log_one_plus(change: Complexes, size: Floats, beyond: float = 0.0) -> tuple[Complexes, Floats]:
     """log(1 + change) and the relative error of 1 + change, whose absolute error is 64 units of `size` and `beyond`.
 
     A value smaller than its own error bound is raised to that bound, and the error covers the change: no logarithm of

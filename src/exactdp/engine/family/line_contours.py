@@ -19,13 +19,13 @@ from exactdp import doubles
 from exactdp.brackets import Bracket
 from exactdp.cache import Recent
 from exactdp.doubles import ACCOUNT_SLACK, SUM_SLACK, UNIT, Floats, Ints
-from exactdp.engine.family.contours import segment_sums
 from exactdp.engine.family.line_members import LineMembers, TiltedMembers
 from exactdp.engine.family.line_nodes import LineSkeleton, class_aliasing
 from exactdp.engine.family.line_terms import FamilyTerms, evaluated
+from exactdp.engine.family.pair_terms import segment_sums
 from exactdp.engine.lattice.contours import Values
 from exactdp.engine.lattice.float64 import BLOCK, PHASE_UNITS, VALUE_UNITS
-from exactdp.engine.lattice.tilts import FAMILY
+from exactdp.engine.lattice.tilts import FAMILY, Positions
 from exactdp.engine.line.float64 import LineSums
 from exactdp.engine.line.plan import Aliasing
 from exactdp.engine.line.tilts import Ladder, LineRung
@@ -69,6 +69,7 @@ class LineFamily(LineMembers):
 
     widths: tuple[Width, Width] = WIDTHS
     together: int = TOGETHER
+    positions: Positions = FAMILY
     _contours: Recent[Place, tuple[LineFamilyContour, ...]] = field(
         default_factory=lambda: Recent(_CONTOURS_HELD), init=False, repr=False, compare=False
     )
@@ -83,7 +84,7 @@ class LineFamily(LineMembers):
     def ladders(self) -> tuple[Ladder, ...]:
         """The tilts of each class: those of its widest pair."""
         typical = (pairs[int(np.argmax(self.widest[pairs]))] for pairs in self.classes)
-        return tuple(Ladder(self.total(int(p)), FAMILY) for p in typical)
+        return tuple(Ladder(self.total(int(p)), self.positions) for p in typical)
 
     def contours(self, place: Place) -> tuple[LineFamilyContour, ...]:
         """The contours of one rung of a class, each for some of its pairs; none for pairs that cannot share."""

@@ -172,6 +172,8 @@ def _listed(part: Part, view: Tilted, tilt: Fraction) -> _Listed:
     """All copies on the part's own lattice by an FFT where that is not too long, one copy otherwise."""
     with precision(BITS):
         one, every = float(view.anchor.mid()), float((part.count * view.anchor).mid())
+    if view.by_frequency:
+        raise AccuracyError("The dense method does not apply: a mechanism's loss has a density.")
     if part.loss.is_constant:
         return _Listed(np.array([every]), np.ones(1), 1, 0.0, 0.0)
     atoms = view.atoms(_CUT)

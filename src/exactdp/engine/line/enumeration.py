@@ -126,7 +126,8 @@ def list_values(total: TotalLoss, tilt: Fraction, looks: int) -> list[ListedValu
                     ListedValues(part.count * tilted.anchor, terms.sum(axis=1), weights, error, relative, missing)
                 )
                 continue
-            atoms = tilted.atoms(CUT) if len(tilted.units) == 1 and not tilted.spread else None
+            lattice = len(tilted.units) == 1 and not tilted.spread and not tilted.by_frequency
+            atoms = tilted.atoms(CUT) if lattice else None
             folded = fold(atoms, part.count) if atoms is not None else None
             if folded is None or len(folded.weights) > looks:
                 return None

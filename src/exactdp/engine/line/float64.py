@@ -21,7 +21,7 @@ from exactdp.errors import AccuracyError
 from exactdp.numerals import about, at_most
 
 _SECOND_DOUBLE = 1e-18  # more than the rounding of the second of two doubles that add up to a logarithm below 1e13
-_NODES_AT_ONCE = 1 << 14
+_NODES_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class LineContour:
         fall = 0.5 * plan.spread * omega * omega
         real, imag, error, size = -fall, np.zeros(len(k)), 12 * UNIT * fall, fall.copy()
         for (part, count), turns in zip(view.tilted, view.turns, strict=True):
-            if not part.units:
+            if not part.units and not part.by_frequency:
                 continue
-            logs, relative = part.log_cf(np.stack([t.phases(k) for t in turns]))
+            logs, relative = part.log_cf(np.array([t.phases(k) for t in turns]).reshape(-1, len(k)), omega)
             real += count * logs.real
             imag += count * logs.imag
             own = count * (np.abs(logs.real) + np.abs(logs.imag))

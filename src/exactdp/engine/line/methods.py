@@ -3,6 +3,7 @@
 A threshold is answered by the first of these that applies and that the effort allows, and where that leaves bounds wide by the
 next ones as well, the narrowest ends winning (docs/which-method.md):
 
+    closed form      one mechanism alone that has one
     enumeration      all values of the loss listed, where they are few
     conditioning     coarse parts listed, the rest by another method, where the loss comes in clumps
     Fourier sum      without a lattice, where the effort allows a fine smoothing
@@ -25,7 +26,7 @@ import numpy as np
 from flint import arb
 
 from exactdp.balls import BITS, ball, precision
-from exactdp.brackets import Bracket, Point, mirrored, overwrite
+from exactdp.brackets import Bracket, Point, bracket_of_balls, mirrored, overwrite
 from exactdp.cache import Recent
 from exactdp.doubles import FORMULA_SLACK, UNDERFLOW, Floats
 from exactdp.engine.effort import Effort
@@ -102,6 +103,10 @@ class LineMethods:
                 continue
             if self.total.constant is not None:
                 parts[:, i] = _constant(y, self.total.constant)
+                continue
+            formula = self.total.delta(y)
+            if formula is not None:
+                parts[:, i] = _by_formula(*formula)
                 continue
             by_rung.setdefault(self._ladder.rung_of(float(y.mid())), []).append(i)
         for rung, members in by_rung.items():
@@ -220,6 +225,9 @@ class LineMethods:
         if constant is not None:
             yield "the loss is one number", lambda: Bracket(*(np.array([x]) for x in _constant(y, constant)[:3]))
             return
+        formula = self.total.delta(y)
+        if formula is not None:
+            yield "closed form", lambda: Bracket(*(np.array([x]) for x in _by_formula(*formula)[:3]))
         rung = self._ladder.rung_of(float(y.mid()))
 
         def asked(method: Method | DenseFFT | None) -> Bracket | None:
@@ -241,6 +249,8 @@ class LineMethods:
             return Used("no finite loss exceeds epsilon", Payoff.DELTA, 0, ())
         if self.total.constant is not None:
             return Used("the loss is one number", Payoff.DELTA, 1, ())
+        if self.total.delta(y) is not None:
+            return Used("closed form", Payoff.DELTA, 1, ())
         rung = self._ladder.rung_of(float(y.mid()))
         method = self.method(rung)
         found = Used("Markov's inequality", rung.payoff, 1, ()) if method is None else method.used(y)
@@ -267,6 +277,13 @@ def _constant(y: arb, loss: arb) -> tuple[float, ...]:
         *(0.0, max(math.nextafter(ends[2], 0.0), 0.0), min(math.nextafter(ends[3], 2.0), 1.0)),
         math.log(max(ends[3], 5e-324)) if ends[1] > 0 else -math.inf,
     )
+
+
+def _by_formula(delta: arb, slope: arb) -> tuple[float, ...]:
+    """The rows of a Point where delta is a formula in balls."""
+    with precision(BITS):
+        brackets = [bracket_of_balls(x) for x in (delta, 1 - delta)]
+        return *brackets[0], *brackets[1], float(slope.mid().log().mid())
 
 
 def threshold(epsilon: Fraction) -> arb:

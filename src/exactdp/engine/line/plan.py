@@ -10,6 +10,7 @@ times the density of L at the threshold (Theorem 11), and its factor e^{-R om^2 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
@@ -94,8 +95,12 @@ class View:
     @cached_property
     def cost(self) -> int:
         """Terms to be evaluated at one node: one for a theta function, one for each atom of a table."""
-        tables = [t.table() for t, _ in self.tilted]
-        return max(sum(1 if table is None else len(table[1]) for table in tables), 1)
+        tables = [(t, t.table()) for t, _ in self.tilted]
+        return max(sum(t.terms if table is None else len(table[1]) for t, table in tables), 1)
+
+    def log_decay(self, omega: float) -> float:
+        """log of a bound of |cf| at every frequency from omega on, but for the Gaussian part's own decay."""
+        return sum(count * t.log_decay(omega) for t, count in self.tilted)
 
     def search(self, last: int, bands: Bands, looks: int) -> Ints:
         """The nodes up to `last` within budget, by the sieve (sieve/windows.py)."""
@@ -176,6 +181,10 @@ class MomentBounds(Protocol):
     def widest(self) -> float:
         """An upper estimate of the variance under any tilt."""
 
+    @property
+    def bends(self) -> bool:
+        """Whether the variance changes by orders of magnitude with the tilt."""
+
     def mean_variance(self, tilt: float) -> tuple[float, float]:
         """Mean and variance under a tilt."""
 
@@ -193,6 +202,16 @@ class Aliasing:
         self._upper = cache(lambda nu: total.log_moment_upper(nu) + max(smoothing * nu * (nu + 1) / 2, 0.0))
         variances = {max(v, UNDERFLOW) for v in (total.mean_variance(self._lam)[1], total.widest)}
         self._moves = [stretch / v for stretch in (1.0, 0.25, 4.0) for v in variances]
+        self._fixed: dict[int, list[float]] | None = self._orders() if total.bends else None
+
+    def _orders(self) -> dict[int, list[float]]:
+        """Orders on either side that do not depend on the period, for a loss whose variance says little about its tails."""
+        lam, (low, high) = self._lam, self._payoff.tilt_range
+        room = lam - low, min(high - lam, 20 * abs(lam))
+        return {
+            -1: [float(short(lam - room[0] * share)) for share in (0.02, 0.06, 0.15, 0.3, 0.5, 0.75, 1.0)],
+            1: [float(short(lam + room[1] * 0.6**i)) for i in range(19 if high == math.inf else 9)],
+        }
 
     def log_bound(self, period: float, y: float, enough: float = -math.inf) -> float:
         """log of the bound at threshold y; the search for better orders stops where it is below `enough`."""
@@ -201,8 +220,9 @@ class Aliasing:
     def _side(self, sign: int, period: float, y: float, enough: float) -> float:
         low, high = self._payoff.tilt_range
         best = math.inf
-        for move in self._moves:
-            nu = float(short(min(max(self._lam + sign * move * period, low), high)))
+        moved = (self._lam + sign * move * period for move in self._moves)
+        orders = (float(short(min(max(nu, low), high))) for nu in moved) if self._fixed is None else self._fixed[sign]
+        for nu in orders:
             d = nu - self._lam
             if d * sign <= 0:
                 continue
@@ -233,6 +253,11 @@ class Aliasing:
         return period
 
 
+def _wanted(log_aim: float) -> float:
+    """-log of what is left of |cf| beyond the last node. Heuristic: affects speed only."""
+    return max(-(log_aim + math.log(1e-2)), 1.0)
+
+
 @dataclass(frozen=True)
 class Falloff:
     """What surrounds |cf| in a Fourier sum on the line, relative to its value at the tilt: the transform, at most the product of
@@ -241,11 +266,33 @@ class Falloff:
     corners: tuple[float, float]
     spread: float
     period: float
+    log_decay: Callable[[float], float] = lambda omega: 0.0
+    """log of a bound of |cf| from a frequency on, where that is proved to fall."""
 
-    def last_node(self, log_aim: float) -> float:
-        """Where the Gaussian factor alone has done the work. Heuristic: affects speed only."""
-        wanted = max(-(log_aim + math.log(1e-2)), 1.0)
-        return math.sqrt(2 * wanted / max(self.spread, UNDERFLOW)) * self.period / (2 * math.pi)
+    def last_node(self, log_aim: float, most: float = math.inf) -> float:
+        """Where the Gaussian factor, or the decay of |cf|, has done the work, at the frequency `most` if not before.
+
+        Heuristic: affects speed only.
+        """
+        wanted = _wanted(log_aim)
+        most = min(most, math.sqrt(2 * wanted / max(self.spread, UNDERFLOW)))
+        return self._ends_at(wanted, most) * self.period / (2 * math.pi)
+
+    def _ends_at(self, wanted: float, most: float) -> float:
+        if self.log_decay(most) > -0.1 * wanted:
+            return most
+
+        def falls(omega: float) -> bool:
+            return self.spread * omega * omega / 2 - self.log_decay(omega) >= wanted
+
+        high = most
+        low = high / 8
+        while low > 1e-12 * most and falls(low):
+            low, high = low / 8, low
+        while high > 1.12 * low:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if falls(middle) else (middle, high)
+        return high
 
     def bands(self, last: int, log_aim: float, slack: float) -> Bands:
         """Budgets that keep the dropped sum at about exp(log_aim)."""
@@ -274,10 +321,13 @@ class Falloff:
         return (
             math.log(self.corners[0] * self.corners[1] * self.period / (2 * math.pi**2 * last))
             - self.spread * omega * omega / 2
+            + self.log_decay(omega)
         )
 
     def log_dropped_density(self, bands: Bands) -> float:
-        """The bound for the sum without the transform: beyond the last node an integral of the Gaussian factor."""
+        """The bound for the sum without the transform: beyond the last node an integral of the Gaussian factor; none without."""
+        if not self.spread:
+            return math.inf
         edges = [0.0, *bands.edges[1:].tolist()]
         masses = self.log_masses(edges, transform=False)
         omega = 2 * math.pi * edges[-1] / self.period * (1 - FORMULA_SLACK)
@@ -306,12 +356,23 @@ class _Planner:
         self._corners = (abs(self._lam), 1 + self._lam)
         self._smoothing = short(min(width / (self._corners[0] * self._corners[1]), 1.0))
         own = View(total, where.tilt, Fraction(1)).spread
-        if own >= self._smoothing:  # a Gaussian mechanism of the composition itself does it
-            self._smoothing = Fraction(0)
+        self._most = math.inf
         self._log_aim = math.log(max(1e-16, 1e-3 * width)) - 0.5 * math.log(2 * math.pi * variance) - 1
+        if own >= self._smoothing or self._ends_itself():  # a Gaussian mechanism of the composition itself does it
+            self._smoothing = Fraction(0)
         period = self._choose_period(variance)
         self._view = View(total, where.tilt, short(period))
-        self._falloff = Falloff(self._corners, self._view.spread + float(self._smoothing), float(self._view.period))
+        spread = self._view.spread + float(self._smoothing)
+        self._falloff = Falloff(self._corners, spread, float(self._view.period), self._view.log_decay)
+
+    def _ends_itself(self) -> bool:
+        """Whether |cf| has fallen where smoothing would have ended the sum. Heuristic: affects speed and accuracy only."""
+        wanted = _wanted(self._log_aim)
+        last = math.sqrt(2 * wanted / float(self._smoothing))
+        if not View(self._total, self._where.tilt, Fraction(1)).log_decay(last) <= -wanted:
+            return False
+        self._most = last
+        return True
 
     def _choose_period(self, variance: float) -> float:
         """The period at which aliasing is as small as the aim."""
@@ -323,7 +384,7 @@ class _Planner:
         return aliasing.period([self._where.low, self._where.high], log_aim, variance, -min(self._log_aim, -1.0))
 
     def plan(self, effort: Effort, is_last: bool) -> LinePlan | None:
-        view, where = self._view, self._falloff.last_node(self._log_aim)
+        view, where = self._view, self._falloff.last_node(self._log_aim, self._most)
         if where >= LARGEST_NODE:
             if is_last:
                 raise AccuracyError(

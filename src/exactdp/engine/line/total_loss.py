@@ -90,6 +90,10 @@ class TotalLoss:
             total += part.count * value
         return total
 
+    def delta(self, y: arb) -> tuple[arb, arb] | None:
+        """delta(y) and its slope where the loss is that of one mechanism which has a formula for them."""
+        return self.parts[0].loss.delta(y) if len(self.parts) == 1 and self.parts[0].count == 1 else None
+
     def log_moment(self, z: Fraction) -> arb:
         """log E e^{zL} for real z."""
         with precision(BITS):
@@ -119,6 +123,11 @@ class TotalLoss:
     def widest(self) -> float:
         """An upper estimate of the variance under any tilt. Heuristic: affects speed and accuracy only."""
         return sum(p.count * p.loss.widest for p in self.parts)
+
+    @cached_property
+    def bends(self) -> bool:
+        """Whether the variance changes by orders of magnitude with the tilt. Heuristic: affects speed and accuracy only."""
+        return any(p.loss.bends for p in self.parts)
 
     @cached_property
     def is_symmetric(self) -> bool:

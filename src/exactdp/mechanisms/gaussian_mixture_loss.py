@@ -1,0 +1,406 @@
+"""The privacy loss of a mixture of Gaussians against one of them, by its moment function: log f of docs/theory/smooth.md.
+
+Removal (P against Q) has M(z) = G(z + 1) and the loss log f; addition (Q against P) has M(z) = G(-z) and the loss -log f; G(p) =
+E_Q f^p by the trapezoidal rule (trapezoidal_rule.py).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from flint import acb, arb, ctx
+
+from exactdp.balls import around_zero, ball, precision
+from exactdp.cache import Recent
+from exactdp.doubles import CLOSE_SLACK, FORMULA_SLACK, POWER_SLACK, SUM_SLACK, UNIT, Bools, Complexes, Floats, root
+from exactdp.errors import AccuracyError
+from exactdp.mechanisms.loss import Loss, Tilted
+from exactdp.mechanisms.theta import log_one_plus
+from exactdp.mechanisms.trapezoidal_rule import DIGITS, Mixture, Rule, RulePoints
+
+WORKING_BITS = 160
+"""Working precision of the weights of a rule."""
+
+_ENOUGH_BITS = 70  # of relative accuracy of a formula in balls
+_MOST_BALLS = 6000  # points whose weights are computed in balls
+_LONGEST_REAL = 2500  # points of a rule on the real line from which on the shifted line is used
+_FIRST_LEVEL = 8.0  # kappa m up to which the first rule serves, each later one four times as far
+_LARGEST_SHIFT = 1.5  # a shift a multiplies sizes by e^{a^2 / 2}
+_ANY = 1e200  # a frequency above all others
+_ROUGH = 30.0  # -log of the error of a bound of |cf|: a hundred thousand copies of it are nothing
+_AT_ONCE = 1 << 19  # points times frequencies evaluated together
+_BLOCK = 128  # equally spaced frequencies whose powers are shared
+_TINY = 1e-60
+_FEW = 16  # points in one product of matrices
+_MANY = 4096  # frequencies from which on powers are shared
+_HELD = 24
+
+
+class MixtureLoss(Loss):
+    """log f under P, or with `backward` -log f under Q."""
+
+    bends = True
+
+    def __init__(self, mixture: Mixture, backward: bool = False) -> None:
+        self.mixture, self._backward = mixture, backward
+        self.widest = float(mixture.squares[-1])
+        self._rules: Recent[tuple[Fraction, Rule], Weighed] = Recent(_HELD)
+        self._float_moments: Recent[float, tuple[float, float]] = Recent(4096)
+        if not mixture.squares[0]:
+            with precision(WORKING_BITS):
+                edge = ball(mixture.weights[0]).log()
+                self.ends = (None, -edge) if backward else (edge, None)
+
+    @cached_property
+    def _reverse(self) -> MixtureLoss:
+        result = MixtureLoss(self.mixture, not self._backward)
+        result.__dict__["_reverse"] = self
+        return result
+
+    def reversed(self) -> Loss:
+        """The other direction."""
+        return self._reverse
+
+    def rho(self, z: Fraction) -> Fraction:
+        """The power of f whose mean is M(z)."""
+        return -z if self._backward else z + 1
+
+    def log_moment(self, z: Fraction) -> arb:
+        """log G by the rule, its error and what the range leaves out in the radius."""
+        rho = self.rho(z)
+        if rho in (0, 1):
+            return arb(0)
+        return self.weighed(rho, self.mixture.rule(float(rho), 0.0)).log_total
+
+    def log_moment_upper(self, z: float) -> float:
+        """A double above log E e^{zL}."""
+        rho = (
+            -z if self._backward else z + 1
+        )  # exact but for one rounding, which the slack covers: |K'| is at most the loss
+        upper = self._float_moments.get(rho, lambda: self.mixture.log_moment(rho))[1]
+        return upper + 4 * UNIT * (1 + abs(z)) * self.mixture.widest**2 * (2 + abs(rho))
+
+    def mean_variance(self, tilt: float) -> tuple[float, float]:
+        """Mean and variance under the tilt."""
+        rho = -tilt if self._backward else tilt + 1
+        mean, variance = self.mixture.mean_variance(rho)
+        return (-mean if self._backward else mean), variance
+
+    def delta(self, y: arb) -> tuple[arb, arb] | None:
+        """Normal tails on both sides of the output whose loss is y."""
+        if self.mixture.spacing is not None:
+            return None
+        target = float((-y if self._backward else y).mid())
+        for bits in (WORKING_BITS, 2 * WORKING_BITS, 4 * WORKING_BITS):
+            with precision(bits):
+                found = self._tails(-y if self._backward else y, y.exp(), target)
+                if found is not None and found[0].rel_accuracy_bits() >= _ENOUGH_BITS:
+                    return found
+        return None
+
+    def _tails(self, level: arb, growth: arb, near: float) -> tuple[arb, arb] | None:
+        """P(x > x0) - growth Q(x > x0), or in the other direction Q(x < x0) - growth P(x < x0), where log f(x0) = level; and
+        the second term, which is the slope."""
+        where = self._output_at(level, near)
+        if where is None:
+            return None
+        sign, root = -1 if self._backward else 1, arb(2).sqrt()
+        tails = [(sign * (where - m) / root).erfc() / 2 for _, m in self._components]
+        mixed = sum((p * t for (p, _), t in zip(self._components, tails, strict=True)), arb(0))
+        single = (sign * where / root).erfc() / 2
+        one, two = (single, mixed) if self._backward else (mixed, single)
+        return one - growth * two, growth * two
+
+    @property
+    def _components(self) -> list[tuple[arb, arb]]:
+        """p_i and m_i at the current precision."""
+        return [(ball(p), ball(s).sqrt()) for p, s in zip(self.mixture.weights, self.mixture.squares, strict=True)]
+
+    def _output_at(self, level: arb, near: float) -> arb | None:
+        """The x at which log f = level, enclosed by a change of sign (log f rises); None if it was not found."""
+        reach = 40.0 + 2 * abs(near) / self.mixture.widest
+        low, high = -reach, reach
+
+        def miss(x: float) -> float:
+            return float(self.mixture.losses(np.array([x])).real[0]) - near
+
+        if not miss(low) < 0 < miss(high):
+            return None
+        x = arb(root(miss, low, high))
+
+        def change(at: arb) -> tuple[arb, arb]:
+            parts = [p * (m * at - m * m / 2).exp() for p, m in self._components]
+            total = sum(parts, arb(0))
+            slope = sum((m * part for (_, m), part in zip(self._components, parts, strict=True)), arb(0)) / total
+            return total.log() - level, slope
+
+        for _ in range(12):
+            off, slope = change(x)
+            x = (x - off / slope).mid()
+        radius = abs(change(x)[0] / change(x)[1]).upper() * 4 + arb(2) ** (-ctx.prec + 20)
+        if bool(change(x - radius)[0] < 0) and bool(change(x + radius)[0] > 0):
+            return (x - radius).union(x + radius)
+        return None
+
+    def tilted(self, tilt: Fraction) -> Tilted:
+        """The rule's points with tilted weights."""
+        return TiltedMixture(self, tilt, self._backward)
+
+    def weighed(self, rho: Fraction, rule: Rule) -> Weighed:
+        """The weights of a rule, computed once."""
+        return self._rules.get((rho, rule), lambda: weigh(self.mixture, rho, rule))
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A rule's terms phi(x) f(x)^rho at kappa = 0, divided by G(rho) or by their total: log f in two parts and weights.
+
+    `log_total` is log of the total of the terms on the real line (a ball that holds log G(rho)), or 0 on a shifted one.
+    """
+
+    losses: list[arb] | list[acb]
+    terms: list[arb] | list[acb]
+    log_total: arb
+    log_left_out: float
+    """log of a bound of what is left out, relative to G(rho)."""
+
+
+def weigh(mixture: Mixture, rho: Fraction, rule: Rule) -> Weighed:
+    """The terms of a rule in balls, without those that are negligible."""
+    points = mixture.points(float(rho), rule)
+    log_moment = mixture.log_moment(float(rho))[0]
+    keep, log_left_out = _negligible(points, log_moment, float(rho))
+    if int(keep.sum()) > _MOST_BALLS:
+        raise AccuracyError("The moments of a sampled mechanism are out of reach at so large a tilt.")
+    with precision(WORKING_BITS):
+        components = [
+            (ball(p), ball(s).sqrt(), ball(s) / 2) for p, s in zip(mixture.weights, mixture.squares, strict=True)
+        ]
+        step = arb(rule.step) if mixture.spacing2 is None else ball(mixture.spacing2).sqrt()
+        power, factor = ball(rho), _factor(mixture, step)
+        losses, terms = [], []
+        for j in points.index[keep].tolist():
+            x = j * step
+            at = acb(x, arb(rule.shift)) if rule.shift else x
+            change = sum((p * (m * at - half).expm1() for p, m, half in components if m != 0), type(at)(0))
+            loss = (1 + change).log() if rule.shift else change.log1p()
+            losses.append(loss)
+            terms.append((power * loss - at * at / 2).exp() * factor)
+        if rule.shift:
+            return Weighed(losses, terms, arb(0), log_left_out)
+        total = sum(terms, arb(0))
+        doubt = math.exp(log_left_out) + math.exp(rule.log_error)
+        return Weighed(losses, terms, (total * (1 + around_zero(arb(2 * doubt)))).log(), log_left_out)
+
+
+def _factor(mixture: Mixture, step: arb) -> arb:
+    """The step times the density's constant; for discrete noise 1 over the sum over its lattice."""
+    if mixture.spacing2 is None:
+        return step / (2 * arb.pi()).sqrt()
+    # sum_k e^{-k^2 spacing^2 / 2} is Jacobi's theta_3(0) with tau = i spacing^2 / (2 pi)
+    tau = acb(0, ball(mixture.spacing2) / (2 * arb.pi()))
+    return 1 / acb(0).modular_theta(tau)[2].real
+
+
+def _negligible(points: RulePoints, log_moment: float, rho: float) -> tuple[Bools, float]:
+    """Which terms are kept, and log of a bound of all others, relative to G(rho)."""
+    cut = log_moment - DIGITS - math.log(len(points.x))
+    keep: Bools = points.log_sizes > cut
+    size = abs(log_moment) + (1 + abs(rho)) * (1 + float(np.abs(points.losses).max())) + float(np.max(points.x**2))
+    dropped = points.log_sizes[~keep]
+    inside = float(np.logaddexp.reduce(dropped)) if len(dropped) else -math.inf
+    total = float(np.logaddexp(inside, points.log_left_out)) - log_moment
+    return keep, total + POWER_SLACK * size + SUM_SLACK
+
+
+class _Table:
+    """A rule's points in doubles: log f less a centre (real, or complex on a shifted line), weights, and their errors."""
+
+    def __init__(self, loss: MixtureLoss, rho: Fraction, rule: Rule, centre: Fraction) -> None:
+        found = loss.weighed(rho, rule)
+        log_moment = loss.log_moment(rho - 1 if not loss._backward else -rho)
+        with precision(WORKING_BITS):
+            scale, origin = (-log_moment).exp(), ball(centre)
+            losses, terms = [x - origin for x in found.losses], [t * scale for t in found.terms]
+            kind = complex if rule.shift else float
+            self.values = np.array([kind(x.mid()) for x in losses])
+            self.weights = np.array([kind(t.mid()) for t in terms])
+        self.is_real = not rule.shift
+        self._reach = np.abs(self.values.real) + np.abs(self.values.imag)
+        self.doubt = (2 * math.exp(found.log_left_out) + 2 * math.exp(rule.log_error)) * (1 + CLOSE_SLACK)
+
+    def evaluate(self, kappa: Floats) -> tuple[Complexes, Floats]:
+        """log of E e^{i kappa (log f - centre)} at ascending frequencies, and the relative error of that mean."""
+        logs, relative = np.empty(len(kappa), dtype=np.complex128), np.empty(len(kappa))
+        step, done = _even_step(kappa), 0
+        most = max(_AT_ONCE // len(self.values), 1)
+        while step is not None and len(kappa) - done >= _BLOCK:
+            rows = min((len(kappa) - done) // _BLOCK, most)
+            here = slice(done, done + rows * _BLOCK)
+            logs[here], relative[here] = self._even(kappa[here][::_BLOCK], step)
+            done += rows * _BLOCK
+        for start in range(done, len(kappa), most):
+            here = slice(start, min(start + most, len(kappa)))
+            logs[here], relative[here] = (self._real if self.is_real else self._plain)(kappa[here])
+        return logs, relative
+
+    def _real(self, kappa: Floats) -> tuple[Complexes, Floats]:
+        """Around 1, so that the error is relative to the change."""
+        angles = np.multiply.outer(kappa, self.values)
+        half, reach = np.sin(0.5 * angles), np.abs(angles)
+        change = np.empty(len(kappa), dtype=np.complex128)
+        change.real, change.imag = -2 * ((half * half) @ self.weights), np.sin(angles) @ self.weights
+        size = np.minimum(2 * reach, 3 + reach) @ self.weights * (1 + len(self.weights) / 64)
+        return log_one_plus(change, size, self.doubt)
+
+    def _plain(self, kappa: Floats) -> tuple[Complexes, Floats]:
+        """A plain sum, whose error is relative to the sizes of its terms."""
+        terms = np.exp(1j * np.multiply.outer(kappa, self.values)) * self.weights
+        sizes = np.abs(terms)
+        size = sizes.sum(axis=1) + (sizes @ self._reach) * kappa
+        return log_one_plus(terms.sum(axis=1) - 1, size, self.doubt)
+
+    def _even(self, starts: Floats, step: float) -> tuple[Complexes, Floats]:
+        """The same at starts[i] + step * j, j below _BLOCK: each term is a product of two powers, and the sums are products of
+        matrices, over _FEW points at a time."""
+        outer = _without_tiny(np.exp(1j * np.multiply.outer(starts, self.values)) * self.weights)
+        inner = _without_tiny(np.exp(1j * np.multiply.outer(self.values, step * np.arange(_BLOCK))))
+        total = np.zeros((len(starts), _BLOCK), dtype=np.complex128)
+        for first in range(0, len(self.values), _FEW):
+            total += outer[:, first : first + _FEW] @ inner[first : first + _FEW]
+        sizes = np.abs(outer)
+        size = 1.5 * sizes.sum(axis=1) + (sizes @ self._reach) * (starts + step * _BLOCK)
+        size *= (_FEW + len(self.values) / _FEW + 16) / 64
+        return log_one_plus(total.ravel() - 1, np.repeat(size, _BLOCK), self.doubt + len(self.values) * _TINY)
+
+
+def _without_tiny(values: Complexes) -> Complexes:
+    """0 for numbers below _TINY: arithmetic with numbers that underflow takes a hundred times as long."""
+    values[np.abs(values) < _TINY] = 0
+    return values
+
+
+def _even_step(kappa: Floats) -> float | None:
+    """The distance of equally spaced frequencies, if they are that to all digits and many."""
+    if len(kappa) < _MANY:
+        return None
+    step = (float(kappa[-1]) - float(kappa[0])) / (len(kappa) - 1)
+    even = float(kappa[0]) + step * np.arange(len(kappa))
+    return step if bool(np.all(np.abs(kappa - even) <= 8 * UNIT * float(kappa[-1]))) else None
+
+
+class TiltedMixture(Tilted):
+    """The loss under a tilt: the rules' points with weights proportional to phi f^rho."""
+
+    by_frequency = True
+
+    def __init__(self, loss: MixtureLoss, tilt: Fraction, backward: bool) -> None:
+        self._loss, self._backward = loss, backward
+        self._rho = loss.rho(tilt)
+        mixture, rho = loss.mixture, float(self._rho)
+        mean = mixture.mean_variance(rho)[0]
+        self._centre = Fraction(mean)
+        with precision(WORKING_BITS):
+            self.anchor = ball(-self._centre if backward else self._centre)
+        self._m = mixture.widest
+        self._tables: dict[int, _Table] = {}
+        self.terms = 1 + len(mixture.points(rho, mixture.rule(rho, 0.0)).x) // 128
+
+    def log_cf(self, v: Floats, omega: Floats) -> tuple[Complexes, Floats]:
+        """By the rule that serves each frequency."""
+        logs, relative = np.empty(len(omega), dtype=np.complex128), np.empty(len(omega))
+        with np.errstate(divide="ignore"):
+            levels = np.ceil(np.log(omega * (self._m / _FIRST_LEVEL)) / math.log(4.0))
+        levels = np.minimum(np.maximum(levels, 0.0), self._last_level).astype(np.int64)
+        for level in np.unique(levels).tolist():
+            here = np.flatnonzero(levels == level)
+            logs[here], relative[here] = self._table(level).evaluate(omega[here])
+        return (logs.conj() if self._backward else logs), relative
+
+    @cached_property
+    def _last_level(self) -> int:
+        """The level that serves all higher frequencies: from it on the shifted line, or for discrete noise the first."""
+        if self._loss.mixture.spacing is not None:
+            return 0
+        for level in range(1, 60):
+            if self._points(self._real_rule(level)) > _LONGEST_REAL:
+                return level
+        return 60
+
+    def _points(self, rule: Rule) -> float:
+        reach = abs(float(self._rho)) * self._m + 25.0
+        return min(reach, 60.0) / rule.step
+
+    def _real_rule(self, level: int) -> Rule:
+        kappa = _FIRST_LEVEL * 4.0**level / self._m * (1 + FORMULA_SLACK)
+        return self._loss.mixture.rule(float(self._rho), kappa)
+
+    def _table(self, level: int) -> _Table:
+        if level not in self._tables:
+            rho = float(self._rho)
+            if level and level == self._last_level:
+                shift = _dyadic(
+                    min(_LARGEST_SHIFT, 0.45 * math.pi / self._m, 2 / (1e-9 + self._m * math.sqrt(max(-rho, 0.0))))
+                )
+                rule = self._loss.mixture.rule(rho, _ANY, shift)
+            else:
+                rule = self._real_rule(level)
+            self._tables[level] = _Table(self._loss, self._rho, rule, self._centre)
+        return self._tables[level]
+
+    def log_decay(self, omega: float) -> float:
+        """For a shift a, the sum of the moduli of the terms falls with the frequency, as arg f >= 0 there (Theorem S5)."""
+        mixture, rho = self._loss.mixture, float(self._rho)
+        if mixture.spacing is not None:
+            return 0.0
+        log_moment = self._log_moment
+        largest = min(3.0, 0.6 * math.pi / self._m)
+        best = 0.0
+        for shift in {_dyadic(min(omega * slope, largest)) for slope in self._slopes}:
+            if not shift > 1e-4:
+                continue
+            rule = mixture.rule(
+                rho, omega / 2, shift, _ROUGH
+            )  # what crosses the real line grows with half of the frequency
+            points = mixture.points(rho, rule)
+            falling = points.log_sizes - omega * points.losses.imag
+            top = float(falling.max())
+            found = top + math.log(math.fsum(np.exp(falling - top)))
+            found = float(np.logaddexp(found, points.log_left_out)) - log_moment
+            found = float(np.logaddexp(found, rule.log_error))
+            size = (
+                abs(log_moment) + (1 + abs(rho)) * (1 + float(np.abs(points.losses).max())) + float(points.x[-1]) ** 2
+            )
+            best = min(best, found + POWER_SLACK * (1 + size))
+        return best
+
+    @cached_property
+    def _log_moment(self) -> float:
+        """A lower bound of log G(rho), but for a few units."""
+        rule = self._loss.mixture.rule(float(self._rho), 0.0)
+        with precision(WORKING_BITS):
+            return float(self._loss.weighed(self._rho, rule).log_total.lower())
+
+    @cached_property
+    def _slopes(self) -> list[float]:
+        """Shifts to try, for each unit of frequency: around the tilted median and mean of the derivative of log f.
+
+        Heuristic: affects speed only.
+        """
+        mixture, rho = self._loss.mixture, float(self._rho)
+        points = mixture.points(rho, mixture.rule(rho, 0.0))
+        weights = np.exp(points.log_sizes - points.log_sizes.max())
+        weights /= weights.sum()
+        slopes = np.gradient(points.losses.real, points.x)
+        middle = float(slopes[np.searchsorted(np.cumsum(weights), 0.5)])
+        return [middle, 2 * middle, float(weights @ slopes)]
+
+
+def _dyadic(value: float) -> float:
+    """A number of eight bits."""
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(round(mantissa * 256), exponent - 8)
