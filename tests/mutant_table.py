@@ -10,6 +10,7 @@ import mutant_table_census as census
 import mutant_table_costs as costs
 import mutant_table_families as families
 import mutant_table_release as release
+import mutant_table_smooth as smooth
 
 TESTS = {
     "guarantees/comparison.py": ["tests/guarantees/test_comparison.py", "tests/test_prints.py"],
@@ -34,6 +35,7 @@ TESTS = {
     ],
     "guarantees/calibration.py": ["tests/census/test_savings.py", "tests/guarantees/test_calibration.py"],
     "interop/dp_accounting.py": ["tests/interop/test_new_events.py"],
+    "interop/dp_events.py": ["tests/interop/test_new_events.py"],
     "mechanisms/loss.py": ["tests/mechanisms/test_mechanisms.py"],
     "guarantees/tightest_mu.py": ["tests/guarantees/test_tightest_mu.py"],
     "guarantees/near_gaussian.py": ["tests/guarantees/test_tightest_mu.py"],
@@ -44,6 +46,7 @@ TESTS = {
     **costs.TESTS,
     **families.TESTS,
     **release.TESTS,
+    **smooth.TESTS,
     "theory/gaussian_gap/gap.py": ["tests/theory/test_gaussian_gap.py"],
     "theory/gaussian_gap/central_zone.py": ["tests/theory/test_gaussian_gap.py"],
     "theory/gaussian_gap/far_peaks.py": ["tests/theory/test_gaussian_gap.py"],
@@ -146,7 +149,7 @@ MUTANTS = [
         "-1 if high <= self._log_delta - self._log_error",
         "-1 if high <= self._log_delta + 1",
     ),
-    ("range of the exponential mechanism too short", "interop/dp_accounting.py", "epsilon**2 / 8", "epsilon**2 / 10"),
+    ("range of the exponential mechanism too short", "interop/dp_events.py", "epsilon**2 / 8", "epsilon**2 / 10"),
     (
         "events that nothing covers forgotten",
         "interop/dp_accounting.py",
@@ -461,6 +464,7 @@ MUTANTS = [
     *costs.MUTANTS,
     *families.MUTANTS,
     *release.MUTANTS,
+    *smooth.MUTANTS,
     (
         "an upper bound printed to the nearest",
         "guarantees/comparison.py",
