@@ -70,11 +70,12 @@ speedups: setup
 figures: setup
 	$(BIN)/python docs/rooms_figure.py
 	$(BIN)/python docs/concepts_figure.py
+	$(BIN)/python docs/optimize_figure.py
 	$(BIN)/python docs/release_figures.py
 	$(BIN)/python docs/whole_census.py > /dev/null
 
 schemas: setup
-	for name in certificate design-certificate design object; do $(BIN)/exactdp schema $$name -o docs/schemas/$$name-1.json; done
+	for name in certificate design-certificate joint-certificate design object; do $(BIN)/exactdp schema $$name -o docs/schemas/$$name-1.json; done
 
 # what commands print, as README and documentation show it
 examples: setup

@@ -25,6 +25,7 @@ WHAT = {
     "theory": "Section 6: Edgeworth, Gaussian gap",
     "guarantees": "what a result means",
     "census": "Section 5: releases, all pairs",
+    "optimize": "from accuracy to the best design",
     "interop": "JSON, frames, other libraries",
     "apps": "figures, report, release, studio, command line",
 }

@@ -37,7 +37,8 @@ def settle(page: Any) -> None:
     """Wait until the whole release is accounted for and nothing moves."""
     page.wait_for_timeout(1500)
     page.locator("#overall-value[data-value]").wait_for(timeout=PATIENCE)
-    page.locator(".tile.overall:not(.is-stale)").wait_for(timeout=PATIENCE)
+    page.locator("#overall-state[data-state=proved]").wait_for(timeout=PATIENCE)
+    page.locator("#overall-bar").wait_for(state="hidden", timeout=PATIENCE)
     page.wait_for_timeout(300)
 
 
@@ -50,10 +51,22 @@ def shot(page: Any, name: str) -> Path:
 
 def scenarios(page: Any) -> None:
     """A quarter of the State level's budget taken away, against the published design."""
-    page.locator("#keep-a").click()
+    page.locator("#keep-scenario").click()
     page.get_by_label("Multiply every rho of State by").fill("3/4")
     page.keyboard.press("Enter")
     settle(page)
+
+
+def exchanging(page: Any) -> None:
+    """What more epsilon buys in each cell, and a fifth of the County level's budget for Block."""
+    page.get_by_label("Typical count at Block", exact=True).fill("23")
+    page.get_by_role("radio", name="Gain").check()
+    page.locator("#trade summary").click()
+    page.locator("#trade-share").fill("20")
+    page.locator("#trade-use:enabled").wait_for(timeout=PATIENCE)
+    page.locator("td.seen input[value^='~'], td.seen").first.wait_for()
+    settle(page)
+    page.locator("#budget").evaluate("e => e.scrollIntoView({block: 'start'})")
 
 
 def error(page: Any) -> None:
@@ -89,6 +102,7 @@ SHOTS: list[tuple[str, tuple[int, int], str, Callable[[Any], None] | None]] = [
     ("dark", (1440, 900), "dark", None),
     ("laptop", (1280, 720), "light", None),
     ("scenarios", (1440, 1290), "light", scenarios),
+    ("exchange", (1440, 980), "light", exchanging),
     ("error", (1280, 720), "light", error),
     ("calibrate", (1280, 720), "light", calibrating),
     ("certify", (1280, 720), "dark", certifying),

@@ -9,6 +9,7 @@ import mutant_table_balls as balls
 import mutant_table_census as census
 import mutant_table_costs as costs
 import mutant_table_families as families
+import mutant_table_grid as grid
 import mutant_table_release as release
 import mutant_table_smooth as smooth
 
@@ -45,6 +46,7 @@ TESTS = {
     **census.TESTS,
     **costs.TESTS,
     **families.TESTS,
+    **grid.TESTS,
     **release.TESTS,
     **smooth.TESTS,
     "theory/gaussian_gap/gap.py": ["tests/theory/test_gaussian_gap.py"],
@@ -270,15 +272,15 @@ MUTANTS = [
     ("theta truncation left out", "engine/lattice/moments.py", "error += float(np.sum(left_out[skip]))", "pass"),
     (
         "theta truncation weakened, balls",
-        "engine/lattice/ball.py",
+        "engine/lattice/ball_terms.py",
         "math.log(LATER_TERMS * g.count)",
         "math.log(0.9899 * g.count)",
     ),
     (
         "theta truncation left out, balls",
-        "engine/lattice/ball.py",
-        "return factor * acb(1 + error, error)",
-        "return factor",
+        "engine/lattice/ball_terms.py",
+        "around_one = acb(1 + error, error)",
+        "around_one = acb(1)",
     ),
     ("rounding left out", "engine/lattice/float64.py", ") * (1 + ACCOUNT_SLACK)", ") * 0.0"),
     ("rounding weakened", "engine/lattice/float64.py", ") * (1 + ACCOUNT_SLACK)", ") * 0.99"),
@@ -340,6 +342,12 @@ MUTANTS = [
         "engine/line/conditioning.py",
         "doubt.sum() <= _SETTLED * lower.sum()",
         "doubt.sum() <= 1e-3 * lower.sum()",
+    ),
+    (
+        "a factor beyond the doubles cut off",
+        "engine/line/conditioning.py",
+        "exponent <= _LARGEST_EXPONENT, factor",
+        "exponent <= np.inf, factor",
     ),
     (
         "coarse cheap bounds too good",
@@ -463,6 +471,7 @@ MUTANTS = [
     *census.MUTANTS,
     *costs.MUTANTS,
     *families.MUTANTS,
+    *grid.MUTANTS,
     *release.MUTANTS,
     *smooth.MUTANTS,
     (

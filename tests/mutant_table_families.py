@@ -8,12 +8,13 @@ TESTS = {
         for file in (
             "engine/family/nodes.py",
             "engine/family/contours.py",
+            "engine/family/pair_terms.py",
             "accounting/pairs.py",
             "accounting/shared_pairs.py",
         )
     },
     **{
-        file: ["tests/engine/test_line_family.py"]
+        file: ["tests/engine/test_line_members.py", "tests/engine/test_line_family.py"]
         for file in (
             "engine/family/line_members.py",
             "engine/family/line_nodes.py",
@@ -64,6 +65,18 @@ MUTANTS = [
         "engine/family/contours.py",
         "error_a, error_b, count)",
         "0 * error_a, 0 * error_b, 0 * count - 1e9)",
+    ),
+    (
+        "what rough sums leave out not charged",
+        "engine/family/pair_terms.py",
+        "self.totals[2:] + others",
+        "self.totals[2:] + 0 * others",
+    ),
+    (
+        "pairs that may be the worst ruled out",
+        "accounting/shared_pairs.py",
+        "((tops >= largest) | (bottoms <= smallest))",
+        "((tops >= largest + 1e-3) | (bottoms <= smallest - 1e-3))",
     ),
     (
         "members on the line searched at less than half the budget",
@@ -192,6 +205,18 @@ MUTANTS = [
         "        default_factory=lambda: Recent(_CONTOURS_HELD), init=False,",
         "    _contours: Recent[_Place, tuple[LineFamilyContour, ...]] = field(\n"
         "        default_factory=lambda: Recent(_CONTOURS_HELD),",
+    ),
+    (
+        "a member made of several compositions without its last one",
+        "engine/family/line_members.py",
+        "for column in places.T[1:]:",
+        "for column in places.T[1:-1]:",
+    ),
+    (
+        "the terms of a sum by bases not counted",
+        "engine/family/line_members.py",
+        "own[self._base_places[rows]].sum(axis=1)",
+        "own[self._base_places[rows]].min(axis=1)",
     ),
     (
         "aliasing relative to the wrong moment",

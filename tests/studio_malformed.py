@@ -42,6 +42,17 @@ GOOD: dict[str, Any] = {
     "/convert": {"rho": "1/2", "deltas": ["1e-10"], "epsilons": ["1"], "alphas": ["0.05"], "tradeoff": 5},
     "/calibrate": {"design": SMALL, "over": "pair", "epsilon": "3", "delta": "1e-6", "grid": 10, "level": None},
     "/certify": {"design": SMALL, "pair": [1, 2], "delta": "1e-6", "digits": 8},
+    "/exchange": {"design": SMALL, "delta": "1e-6"},
+    "/trade": {
+        "design": SMALL,
+        "delta": "1e-6",
+        "epsilon": None,
+        "take": SMALL["levels"][0]["name"],
+        "give": SMALL["levels"][-1]["name"],
+        "share": "1/10",
+    },
+    "/hold": {"design": SMALL, "delta": "1e-6", "epsilon": "8", "level": None},
+    "/frontier": {"design": SMALL, "delta": "1e-6", "factors": ["1/2", "1"]},
     "/table": {"design": SMALL, "what": "pairs", "deltas": ["1e-10"], "epsilons": [], "alphas": []},
 }
 HUGE = ["1e-5000", "1e5000", "1e-99999", "1e999999999", "1e-3000", "1e3000", "1e-400", "1e400", "5e-324", "2e-308"]

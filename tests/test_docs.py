@@ -21,7 +21,7 @@ import pytest
 import citations
 import exactdp
 import examples
-from exactdp import census, conversions, guarantees, theory
+from exactdp import census, conversions, guarantees, optimize, theory
 from exactdp.apps.figures.captions import captions
 
 ROOT = Path(__file__).parent.parent
@@ -209,8 +209,11 @@ def test_the_site_builds_strictly_and_asks_no_other_host(tmp_path: Path) -> None
         assert built_page.count("<math ") == _formulas(page), f"{_name(page)}: a formula is not shown as one"
         assert "arithmatex" not in built_page
     shown = {name for page in pages for name in re.findall(r'id="exactdp\.(?:\w+\.)*(\w+)"', page)}
-    homes = [module.__all__ for module in (exactdp, census, conversions, guarantees, theory)]
-    assert set().union(*homes) - shown == {"__version__", "census", "conversions", "guarantees", "reference", "theory"}
+    homes = [module.__all__ for module in (exactdp, census, conversions, guarantees, optimize, theory)]
+    assert set().union(*homes) - shown == {
+        "__version__",
+        *("census", "conversions", "guarantees", "optimize", "reference", "theory"),
+    }
     reference = (tmp_path / "reference" / "composition.html").read_text()
     for method in ("delta_bounds", "epsilon", "tradeoff", "cross_check"):
         assert f'id="exactdp.accounting.composition.Composition.{method}"' in reference

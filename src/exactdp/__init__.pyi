@@ -2,6 +2,7 @@
 from exactdp import census as census
 from exactdp import conversions as conversions
 from exactdp import guarantees as guarantees
+from exactdp import optimize as optimize
 from exactdp import reference as reference
 from exactdp import theory as theory
 from exactdp.accounting.budget_cost import BudgetChange as BudgetChange

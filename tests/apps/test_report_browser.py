@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -62,7 +64,7 @@ def test_in_chromium_a_certificate_can_be_saved_and_verified(browser: Any, page:
     target = tmp_path / started.value.suggested_filename
     started.value.save_as(target)
     assert CliRunner().invoke(cli.app, ["verify", str(target)]).stdout.startswith("Holds")
-    assert target.name.startswith("survey-pair-")
+    assert target.name == "survey-certificate.json"
     tab.keyboard.press("Tab")
     context.close()
 
@@ -78,4 +80,12 @@ def test_in_chromium_it_prints_on_a4(browser: Any, page: str, tmp_path: Path) ->
     assert not tab.locator(".skip").is_visible()
     sheets = tab.pdf(prefer_css_page_size=True)
     assert re.search(rb"/MediaBox \[0 0 59[45][.\d]* 84[12][.\d]*\]", sheets)
+    if (reader := shutil.which("pdftotext")) is not None:
+        read = subprocess.run(
+            [reader, "-layout", "-", "-"], input=sheets, capture_output=True, check=True
+        ).stdout.decode()
+        pages = read.rstrip("\f").split("\f")
+        for number, page_text in enumerate(pages, start=1):
+            assert f"{number} of {len(pages)}" in page_text
+            assert len(page_text.split()) > 40, "a page with hardly more than its foot"
     context.close()

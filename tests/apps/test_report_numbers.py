@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import re
 from collections.abc import Iterator
@@ -15,12 +16,14 @@ import pytest
 from report_pages import DESIGN, Reader
 
 from exactdp.apps.report.content import Content, gather
+from exactdp.apps.report.decision import MemoQuestion
 from exactdp.apps.report.page import render
 from exactdp.census.budget_files import parse_budget
 from exactdp.census.savings import level_pair
 from exactdp.census.study import Study
 from exactdp.census.summary import EpsilonRow, summarize
 from exactdp.census.workers import Serial
+from exactdp.errors import InvalidInputError
 from exactdp.guarantees.gaussian_estimates import gaussian_epsilon
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -28,6 +31,7 @@ from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 DELTAS, ALPHAS = ["1e-6", "1e-10"], ["0.05", "0.5"]
 EXACTLY = ("rho", "paths", "pairs")
 GRID = Fraction(1, 10_000)
+WITHIN = Fraction(50)
 
 
 def designs() -> Iterator[bytes]:
@@ -49,7 +53,9 @@ def designs() -> Iterator[bytes]:
 @pytest.fixture(scope="module", params=designs(), ids=("hostile", "one path", "two paths"))
 def content(request: pytest.FixtureRequest) -> Content:
     study = parse_budget(request.param, "survey.toml").account(deltas=DELTAS, alphas=ALPHAS)
-    return gather(study, summarize(study, Serial(), study.grids.deltas[-1]))
+    summary, lowest = summarize(study, Serial(), study.grids.deltas[-1]), list(study.release.table)[-1]
+    asked = MemoQuestion({"B": study.release.scaled("9/10")}, WITHIN, {lowest: 2})
+    return gather(study, summary, asked=asked)
 
 
 def number(shown: str) -> Fraction:
@@ -82,6 +88,8 @@ class Claims:
                 *map(int, [index, *rest[:-1]] if part == "noise" else [index]), value, is_estimate
             )
             return None
+        if key.startswith("memo-"):
+            return self._memo(key.split("-")[1:], value, is_estimate)
         if key.startswith("certificate-"):
             return self._certificate(tuple(map(int, key.split("-")[1:])), value)
         if key in EXACTLY:
@@ -249,6 +257,32 @@ class Claims:
         inside = [sum(noise.pmf(x) for x in range(-m, m + 1)) for m in (int(value) - 1, int(value))]
         assert inside[0] < 0.95 <= inside[1]
 
+    def _memo(self, parts: list[str], value: Fraction, is_estimate: bool) -> None:
+        """Numbers of the options, of the objective, of unusable cells, and of the certificate of the whole release."""
+        kind, *numbers = parts
+        decision, delta = self.content.decision, self.content.headline.delta
+        if kind == "within":
+            assert value == WITHIN
+        elif kind == "certificate":
+            assert all(self.release.pair(*p).delta_bounds(value, digits=30).upper <= delta for p in self.release.pairs)
+        elif kind == "unusable":
+            assert value in {margin for _, _, margin, count in decision.unusable if margin >= count}
+        else:
+            option = decision.options[int(numbers[0])].release
+            if kind == "epsilon":
+                own = [option.pair(*pair).delta_bounds(value, digits=30).upper for pair in option.pairs]
+                assert max(own) <= delta
+            elif kind == "zcdp":
+                assert Fraction(zcdp_epsilon(option.rho, delta)) <= value
+            elif kind == "rho":
+                assert self._is(value, option.rho, is_estimate)
+            else:
+                assert kind == "margin"
+                least = min(option.table[list(option.table)[int(numbers[1])]].values())
+                noise = DiscreteGaussian(1 / least)
+                inside = [sum(noise.pmf(x) for x in range(-m, m + 1)) for m in (int(value) - 1, int(value))]
+                assert inside[0] < 0.95 <= inside[1]
+
     def _certificate(self, pair: tuple[int, ...], value: Fraction) -> None:
         assert Fraction(self.release.pair(*pair).delta_bounds(self.content.stated, digits=40).upper) <= value
 
@@ -279,6 +313,44 @@ def test_a_number_on_the_unsafe_side_is_found(content: Content) -> None:
             claims.prove(key, unsafe, False)
     with pytest.raises((AssertionError, AttributeError)):
         claims.prove("something-new", Fraction(1), False)
+
+
+def test_the_memo_recommends_by_its_objective(content: Content) -> None:
+    decision = content.decision
+    within = [option for option in decision.options if option.epsilon <= WITHIN]
+    assert decision.chosen is not None
+    assert decision.chosen.margins[decision.level] == min(option.margins[decision.level] for option in within)
+    least = dataclasses.replace(decision, within=None).chosen
+    assert least is not None
+    assert least.epsilon == min(option.epsilon for option in decision.options)
+    nothing = dataclasses.replace(content, decision=dataclasses.replace(decision, within=Fraction(1, 1000)))
+    assert nothing.decision.chosen is None
+    assert "No option meets the objective" in render(nothing, charts=False)
+    words = " ".join(" ".join(Reader(render(content, charts=False)).words).split())
+    for said in (
+        "Question.",
+        "Recommendation:",
+        "What it does not mean",
+        "Certificate of the whole release",
+        "Sign-off",
+    ):
+        assert said in words
+    silent = dataclasses.replace(content, decision=dataclasses.replace(decision, typical={}))
+    assert "No typical counts were given" in render(silent, charts=False)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (MemoQuestion(typical={"Nowhere": 3}), "A typical count is for a level of the design"),
+        (MemoQuestion(typical={"Region": "0"}), "typical count of Region"),
+        (MemoQuestion(within="much"), "within"),
+        (MemoQuestion(dict.fromkeys("BCDEFGH", parse_budget(DESIGN, "survey.toml"))), "at most 6 other designs"),
+    ],
+)
+def test_a_memo_that_cannot_be_made_is_refused(asked: MemoQuestion, said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        asked.checked(parse_budget(DESIGN, "survey.toml"))
 
 
 def test_estimates_look_different_from_bounds(content: Content) -> None:

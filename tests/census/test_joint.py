@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from importlib import import_module
 
 import pytest
 
 from exactdp import census
+from exactdp.accounting.line_enclosures import enclosed_on_line
+from exactdp.balls import BITS, ball, precision
 from exactdp.census.certification import certify, verify
 from exactdp.census.changes import CHANGES, Change
 from exactdp.census.composition_design import composition_design
 from exactdp.errors import InvalidInputError
 
+DELTA = Fraction(1, 10**10)
 PERSONS = ("pl94-persons", "dhc-persons", "ddhc-a", "s-dhc")
 UNITS = ("pl94-units", "dhc-units", "ddhc-b")
 ADDED, REPLACED, UNIT, VACANT = (
@@ -64,6 +68,20 @@ def test_headlines_two_ways(where: str, change: str, products: tuple[str, ...]) 
     certificate = certify(composition_design(found.full), delta="1e-10")
     verdict = verify(certificate)
     assert verdict.holds, verdict.reason
+    assert "recomputed: 1 by balls" in verdict.reason, "the second way is another arithmetic"
+
+
+@pytest.mark.parametrize(("where", "change", "products"), HEADLINES)
+def test_headlines_in_balls(where: str, change: str, products: tuple[str, ...]) -> None:
+    """delta at the headline's two ends, by Fourier sums in balls on two tilts with two periods and two smoothings."""
+    epsilon = Fraction(HEADLINES[where, change, products][1])
+    full = census.joint(named(where, products), change).full
+    for at, is_below in ((epsilon, False), (epsilon + Fraction(1, 10**9), True)):
+        found = [enclosed_on_line(full, at, finest=finest, is_other=o) for finest, o in ((1e-13, False), (3e-14, True))]
+        assert bool(found[0].overlaps(found[1]))
+        with precision(BITS):
+            assert all(bool(x <= ball(DELTA) if is_below else x >= ball(DELTA)) for x in found)
+            assert all(float(x.rad()) < 1e-11 * float(x.mid()) for x in found)
 
 
 @pytest.mark.parametrize(("where", "change", "products"), [key for key in HEADLINES if key[1] in (ADDED, HOUSEHOLDER)])
@@ -87,6 +105,29 @@ def test_the_engine_of_all_pairs_is_the_worst_of_the_compositions() -> None:
     worst = found.worst("1e-6")
     reached = [i for i, e in enumerate(each) if e.upper >= low]
     assert {tuple(found.paths(i).values()) for i in reached} & {tuple(paths.values()) for paths in worst}
+
+
+def test_the_worst_of_many_is_the_worst_of_the_compositions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where combinations are very many, only their maximum is searched: here 36 of them, as if they were."""
+    names = "pl94-persons-pr-patterns+dhc-persons-pr-no-prim"
+    usual = census.joint(names, REPLACED)
+    each = [usual.composition(i) for i in range(usual.count)]
+    monkeypatch.setattr(import_module("exactdp.census.joint"), "_MANY", 10)
+    many = census.joint(names, REPLACED)
+    for delta in ("1e-10", "0.7"):
+        low, high = many.epsilon_bounds(delta)
+        own = [c.epsilon_bounds(delta) for c in each]
+        assert max(e.lower for e in own) <= high
+        assert low <= max(e.upper for e in own)
+        assert high - low < 1e-8
+    low, high = many.beta_bounds("0.05")
+    other = usual.beta_bounds("0.05")
+    assert max(low, other.lower) <= min(high, other.upper)
+    assert high - low <= 1e-7 * high
+    assert low <= min(c.beta_bounds("0.05").upper for c in each)
+    assert {tuple(paths.values()) for paths in many.worst("1e-10")} & {
+        tuple(paths.values()) for paths in usual.worst("1e-10")
+    }
 
 
 def test_every_pattern_with_every_path() -> None:

@@ -109,6 +109,20 @@ def test_a_quick_look_at_all_pairs_holds_every_one_and_is_not_useless() -> None:
             assert exact.lower <= high <= low * 1.001
 
 
+@pytest.mark.parametrize("asked_again", [0.0, 1e-5])
+def test_deltas_for_a_drawing_hold_the_worst_pair_and_are_narrow_enough(
+    asked_again: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On rough contours, or asked again where these are called too wide."""
+    monkeypatch.setattr(exactdp.census.overall, "_DRAWN", asked_again)
+    f = family("different", 3)
+    at = [Fraction(1), Fraction(6), Fraction("11.5")]
+    each = [composition.delta_bounds(at) for composition in compositions(f)]
+    for i, (low, high) in enumerate(Overall(LinePairs(f)).drawn_deltas(at)):
+        assert low <= max(bounds.upper[i] for bounds in each)
+        assert max(bounds.lower[i] for bounds in each) <= high <= low * (1 + (asked_again or 1e-9))
+
+
 @pytest.mark.parametrize("log_wanted", [-741, -760])
 def test_overall_delta_around_the_end_of_doubles(log_wanted: int) -> None:
     """Where delta is subnormal, and beyond, both ends are outward of what single pairs prove; logarithms keep their digits."""

@@ -13,10 +13,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,11 +24,13 @@ from exactdp.accounting.composition import Composition
 from exactdp.accounting.line_pairs import LinePairs
 from exactdp.accounting.separate_pairs import SeparatePairs
 from exactdp.arithmetic_state import steady
+from exactdp.brackets import Point
 from exactdp.census.built_in import release
 from exactdp.census.changes import CHANGES, Change, Follow, change_named
 from exactdp.census.overall import Overall, SeparateOverall
 from exactdp.census.overall_answers import OverallAnswers
 from exactdp.census.releases import Release
+from exactdp.census.worst_of_many import ManyPairs, WorstOfMany
 from exactdp.engine.family.line_contours import LineFamily
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.zcdp import zcdp_epsilon, zcdp_epsilon_simple
@@ -39,10 +41,11 @@ from exactdp.numerals import counted
 
 _NAME = re.compile(r"(?P<product>.+)-(?P<where>us|pr)(?:-[a-z-]+)?")
 _PLACES = {"us": "United States", "pr": "Puerto Rico"}
-_MOST = 1_000_000  # combinations of paths
-_FEW = 12  # combinations that are asked one by one
-_MANY = 20_000  # combinations of which delta and beta are told less narrowly, epsilon is not
-_COARSE = ((2e-8, 3_000.0), (2e-7, 30_000.0))
+MOST = 1_000_000
+"""Combinations of paths."""
+FEW = 12
+"""Combinations that are asked one by one."""
+_MANY = 5_000  # combinations of which only the worst is asked for, never each by itself
 POST_PROCESSING = (
     "Post-processing, without further loss: microdata files, the Demographic Profile, noisy measurement files, fitting one "
     "product to another, suppression and thresholds on noisy counts, model-based figures."
@@ -53,18 +56,17 @@ ADAPTIVE = (
 )
 
 
-class _ManyPairs(LinePairs):
-    """So many pairs that bounds of delta and beta about 1e-6 wide do where all of them are asked."""
-
-    resort_width: ClassVar[float] = 1e-5
-    resort_width_beta: ClassVar[float] = 1e-5
-
-
 class Paths(NamedTuple):
     """The paths that one product's records follow, and the noise that hides them there."""
 
     numbers: tuple[int, ...]
-    mechanisms: Mapping[Mechanism, int]
+    halves: tuple[Mapping[Mechanism, int], ...]
+    """Of each record that leaves or enters, along its path."""
+
+    @property
+    def mechanisms(self) -> Counter[Mechanism]:
+        """All of it."""
+        return sum(map(Counter, self.halves), Counter[Mechanism]())
 
 
 @dataclass(frozen=True)
@@ -79,16 +81,16 @@ class FollowedProduct:
         """All paths, or all pairs of paths, that the change can take; one of none where nothing moves."""
         numbers, halves = sorted(self.release.allocations), self.follow.halves
         if not halves:
-            return (Paths((), {}),)
+            return (Paths((), ()),)
         each = [{n: half.mechanisms(self.release.allocations[n]) for n in numbers} for half in halves]
         if len(halves) == 1:
-            return tuple(Paths((n,), each[0][n]) for n in numbers)
+            return tuple(Paths((n,), (each[0][n],)) for n in numbers)
         pairs: Iterable[tuple[int, int]] = itertools.product(numbers, numbers)
         if self.follow.is_in_place:
             pairs = ((n, n) for n in numbers)
         elif halves[0] == halves[1]:
             pairs = itertools.combinations_with_replacement(numbers, 2)
-        return tuple(Paths((k, other), each[0][k] + each[1][other]) for k, other in pairs)
+        return tuple(Paths((k, other), (each[0][k], each[1][other])) for k, other in pairs)
 
     @property
     def full(self) -> Paths:
@@ -164,6 +166,10 @@ class Joint(OverallAnswers):
         upper, lower = point.delta.log_upper(), point.delta.log_lower()
         return [self.paths(int(i)) for i in np.flatnonzero(upper >= lower.max())]
 
+    def table(self, epsilon: Fraction) -> Point:
+        """delta(epsilon) and 1 - delta(epsilon) of every combination, as the account of all of them has it."""
+        return self._overall.point(epsilon)
+
     def zcdp_epsilon(self, delta: Number, *, is_simple: bool = False) -> float:
         """What zCDP's rho alone says: by the optimal conversion, or by the simple one, rounded up."""
         return float((zcdp_epsilon_simple if is_simple else zcdp_epsilon)(self.rho, delta))
@@ -197,24 +203,31 @@ class Joint(OverallAnswers):
     @cached_property
     def _overall(self) -> Overall:
         """The engine: the choices of one product and those of all others together are the members of a family on the line."""
+        if self.count > FEW:
+            family = self.family()
+            if family.can_share:
+                return Overall(LinePairs(family)) if self.count <= _MANY else WorstOfMany(ManyPairs(family))
+        every = tuple(self.composition(number).mechanisms for number in range(self.count))
+        return SeparateOverall(SeparatePairs(every))
+
+    def family(self) -> LineFamily:
+        """All combinations as the pairs of a family on the line, in their order."""
         first, *rest = self._ordered
-        left = [dict(choice.mechanisms) for choice in first.choices]
-        right = [_together(chosen) for chosen in itertools.product(*(part.choices for part in rest))] if rest else []
+        left: list[tuple[Paths, ...]] = [(choice,) for choice in first.choices]
+        right = list(itertools.product(*(part.choices for part in rest))) if rest else []
         pairs: Iterable[tuple[int, ...]] = ((i,) for i in range(len(left)))
         if rest:
             pairs = itertools.product(range(len(left)), range(len(left), len(left) + len(right)))
-        if self.count > _FEW:
-            family = LineFamily((*left, *right), tuple(pairs))
-            if family.can_share:
-                many = replace(family, widths=_COARSE)
-                return Overall(LinePairs(family) if self.count <= _MANY else _ManyPairs(many))
-        every = tuple(self.composition(number).mechanisms for number in range(self.count))
-        return SeparateOverall(SeparatePairs(every))
+        members = [[half for choice in chosen for half in choice.halves] for chosen in (*left, *right)]
+        places = {id(half): (i, half) for i, half in enumerate({id(h): h for m in members for h in m}.values())}
+        made_of = tuple(tuple(places[id(half)][0] for half in member) for member in members)
+        bases = tuple(half for _, half in places.values())
+        return LineFamily(tuple(map(_together, (*left, *right))), tuple(pairs), bases, made_of)
 
 
 def _together(choices: Iterable[Paths]) -> Counter[Mechanism]:
     """The noise of several products."""
-    return sum((Counter(choice.mechanisms) for choice in choices), Counter[Mechanism]())
+    return sum((choice.mechanisms for choice in choices), Counter[Mechanism]())
 
 
 def _rho(mechanisms: Mapping[Mechanism, int]) -> Fraction:
@@ -259,9 +272,9 @@ def joint(products: str | Iterable[str], change: str | Change) -> Joint:
         raise InvalidInputError(
             f"The change {shown(what.name)} moves nothing in {shown(found.name)}, so it costs nothing. Add one that it moves."
         )
-    if found.count > _MOST:
+    if found.count > MOST:
         raise InvalidInputError(
-            f"At most {_MOST:,} combinations of paths are accounted for. Found {found.count:,}; take releases with fewer paths."
+            f"At most {MOST:,} combinations of paths are accounted for. Found {found.count:,}; take releases with fewer paths."
         )
     return found
 

@@ -36,6 +36,7 @@ _FEW = 16  # pairs that are all likely
 _PLACES = 25  # slopes at which the likely ones of more are found, which curves ask as well
 _FEW_SUSPECTS = 6  # pairs that are asked one by one
 _SMALL_FROM = 3.0  # deviations above the mean from which delta is too small for its width to matter to 1 - delta
+_DRAWN = 1e-5  # bounds further apart than this, relative to the upper one, are seen in a table of five digits
 _QUESTIONS = 1 << 16  # that are asked of the pairs at once
 
 _AskEpsilons = Callable[[list[Question]], tuple[Floats, Floats]]
@@ -110,6 +111,15 @@ class Overall:
     def deltas(self, epsilons: Sequence[Fraction]) -> list[tuple[float, float]]:
         """Bounds of the largest delta(epsilon)."""
         return [found.delta for found in self.extremes(epsilons)]
+
+    def drawn_deltas(self, epsilons: Sequence[Fraction]) -> list[tuple[float, float]]:
+        """`deltas` as a drawing needs them: where a quick look at all pairs gives them, they are about a millionth apart."""
+        points = self.pairs.screen(epsilons)
+        found = [(0.0, 1.0)] * len(epsilons) if points is None else [Extremes.of(point).delta for point in points]
+        wide = [i for i, (low, high) in enumerate(found) if not high - low <= _DRAWN * high]
+        for i, bounds in zip(wide, self.deltas([epsilons[i] for i in wide]), strict=True):
+            found[i] = bounds
+        return found
 
     def delta(self, epsilon: Fraction) -> tuple[float, float]:
         """Bounds of the largest delta(epsilon)."""

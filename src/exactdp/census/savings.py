@@ -117,14 +117,14 @@ def is_in_range(release: Release, factor: Fraction, level: str | None = None) ->
     return True
 
 
-def _side(wanted: Target, design: Release) -> int:
+def design_side(wanted: Target, design: Release) -> int:
     """-1 where every pair of a design is proved to meet the target, 1 where one is proved not to, 0 where neither is proved.
 
     The proxy, which is one of the pairs, comes first because it is asked faster. mu is asked of every pair: a study has no
     proof of it over all epsilons.
     """
     if isinstance(wanted, MeetsAll):
-        return side_of_all(_side(part, design) for part in wanted.targets)
+        return side_of_all(design_side(part, design) for part in wanted.targets)
     return side_of_all(_sides(wanted, design))
 
 
@@ -144,7 +144,7 @@ def _check_level(release: Release, level: str) -> None:
 
 
 def _least_factor(release: Release, wanted: Target, level: str | None, grid: int, guess: int | None = None) -> Fraction:
-    asked = questions(partial(release.scaled, level=level), partial(_side, wanted))
+    asked = questions(partial(release.scaled, level=level), partial(design_side, wanted))
     return least_on_grid(*asked, whole(grid, "grid", 1), guess)
 
 

@@ -88,6 +88,16 @@ class Tilted(ABC):
         units of rounding); None if there is no such list."""
         return None
 
+    def values(self) -> tuple[Floats, Floats, float, float, float] | None:
+        """All values relative to the anchor with their tilted probabilities, a bound of the error of each value, of the relative
+        error of each probability, and of the mass left out; None if there is no such list."""
+        found = self.table()
+        if found is None:
+            return None
+        terms = found[0] * np.array([float(u.mid()) for u in self.units])
+        error = (len(self.units) + 3) * UNIT * float(np.max(np.sum(np.abs(terms), axis=1)))
+        return terms.sum(axis=1), found[1], error, 4 * UNIT, len(found[1]) * UNDERFLOW
+
 
 class Loss(ABC):
     """The privacy loss of one mechanism, given that it is finite, and the probability that it is not."""

@@ -67,15 +67,16 @@ def test_one_worker_takes_parts_from_the_front_and_the_other_from_the_back(monke
 
     async def answer(_: Scheduler, __: str, question: Any) -> Reply:
         taken.append(question["at"][0])
-        await asyncio.sleep(0.3 if question["at"] == ["a"] else 0.02)
+        await asyncio.sleep(0.3 if question["at"] == ["b"] else 0.02)
         return Reply({"at": question["at"]}, 0.0)
 
     async def work(scheduler: Scheduler) -> None:
         parts: list[PlannedPart] = [{"quantity": "delta", "at": [letter]} for letter in "abcde"]
         found = [i async for i, _ in scheduler._parts({}, parts)]
         assert sorted(found) == list(range(5))
-        assert found[-1] == 0  # it took as long as all the others, which the second worker did
-        assert taken == ["a", "e", "d", "c", "b"]
+        assert found[0] == 0  # it was worked on by itself
+        assert found[-1] == 1  # it took as long as all the others, which the second worker did
+        assert taken == ["a", "b", "e", "d", "c"]
 
     monkeypatch.setattr(Scheduler, "_in_long_lane", answer)
     run(work, long_workers=2)

@@ -73,7 +73,7 @@ def _calibrate(
 ) -> None:
     """The least factor on all noise variances that meets the targets; one grid step less is proved too little or out of range."""
     source = read_design(design, mechanism, pair, old)
-    wanted = _targets(epsilon or [], delta or [], alpha or [], beta or [], advantage, mu)
+    wanted = read_targets(epsilon or [], delta or [], alpha or [], beta or [], advantage, mu)
     steps = whole(grid, "--grid", 1)
     ending = _check_output(source, output, design or old)
     shell.tell("The least noise is looked for ...")
@@ -109,7 +109,7 @@ def _calibrate(
         say(f"{output}: the calibrated design")
 
 
-def _targets(
+def read_targets(
     epsilons: list[str], deltas: list[str], alphas: list[str], betas: list[str], advantage: str | None, mu: str | None
 ) -> Target:
     """All targets that are given, as one."""

@@ -1,6 +1,18 @@
 """All commands: importing this registers them."""
 
-from exactdp.apps.cli import account, calibrate, census, certificates, guarantees, release, report, schema, studio  # noqa: F401 - they register their commands
+from exactdp.apps.cli import (  # noqa: F401 - they register their commands
+    account,
+    calibrate,
+    census,
+    certificates,
+    explain,
+    guarantees,
+    optimize,
+    release,
+    report,
+    schema,
+    studio,
+)
 from exactdp.apps.cli.shell import app
 
 __all__ = ["app"]

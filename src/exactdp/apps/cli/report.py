@@ -7,17 +7,29 @@ from typing import Annotated
 
 import typer
 
+from exactdp import census
 from exactdp.apps.cli import shell
-from exactdp.apps.cli.designs import DEFAULT, DesignArgument, MechanismOption, OldDesignOption, read_design
+from exactdp.apps.cli.designs import (
+    DEFAULT,
+    ChangeOption,
+    DesignArgument,
+    MechanismOption,
+    OldDesignOption,
+    is_joint,
+    read_design,
+)
 from exactdp.apps.cli.tables import say
+from exactdp.census.changes import CHANGES
 from exactdp.census.grids import Grids
-from exactdp.census.study import run_study
+from exactdp.census.joint import Joint, products_of
+from exactdp.census.releases import Release
 from exactdp.census.summary import summarize
 from exactdp.census.workers import make_runner
 from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target, write_text
 from exactdp.guarantees.neighbours import neighbours
+from exactdp.numbers import shown
 from exactdp.numerals import at_most
 
 SUFFIXES = (".html", ".htm")
@@ -28,36 +40,98 @@ def _report(
     design: DesignArgument = None,
     mechanism: MechanismOption = None,
     old: OldDesignOption = None,
+    change: ChangeOption = None,
     output: Annotated[Path, shell.output(metavar="FILE", help="The HTML file to write.")] = Path("report.html"),
     delta: Annotated[str, shell.number("--delta", help="The delta of the headline.")] = "1e-10",
     digits: Annotated[str, shell.digits(help=f"Digits of the certificates, {shell.DIGITS_RANGE}.")] = "10",
     date: Annotated[
         str | None, typer.Option("--date", metavar="TEXT", help="A date for the masthead; none is shown otherwise.")
     ] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option("--against", metavar="DESIGN", help="Another design as an option of the memo; repeatable."),
+    ] = None,
+    within: Annotated[
+        str | None,
+        shell.number("--within", help="The epsilon that may be spent: the memo then recommends by margin."),
+    ] = None,
+    typical: Annotated[
+        list[str] | None,
+        typer.Option("--typical", metavar="LEVEL=COUNT", help="A typical count, to judge margins by; repeatable."),
+    ] = None,
     jobs: shell.JobsOption = "1",
     dask: shell.DaskOption = None,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Whether to draw the charts.")] = True,
 ) -> None:
     """Write a report on a release: guarantee, noise, savings, proof and certificates in one HTML file."""
-    from exactdp.apps.report import build
+    from exactdp.apps.report import build, study_for_report
     from exactdp.apps.report.charts import need_matplotlib
+    from exactdp.apps.report.decision import MemoQuestion
 
     _check_target(output)
-    source = read_design(design, mechanism, None, old, DEFAULT)
     if figures:
         need_matplotlib()
+    if design is not None and (change is not None or is_joint(design)) and not mechanism:
+        _report_jointly(design, change, output, figures)
+        return
+    if change is not None:
+        raise InvalidInputError("--change is about products joined by +. Found it with something else.")
+    source = read_design(design, mechanism, None, old, DEFAULT)
     release = source.whole("report")
     promised = read_digits(digits, "--digits")
     grids, asked = Grids.of_report(delta)
+    memo = MemoQuestion(_others(against or []), within, dict(map(_count, typical or [])))
+    memo.checked(release)
     with make_runner(shell.read_jobs(jobs), dask) as runner:
-        with shell.progress("bounds of pairs", len(release.pairs) * grids.size) as done:
-            study = run_study(release, grids, runner, done=done)
+        with shell.progress("bounds of pairs", len(release.pairs) * len(grids.deltas)) as done:
+            study = study_for_report(release, grids, runner, done)
         summary = summarize(study, runner, asked, lambda text: shell.tell(f"{text} ..."))
     shell.tell("report ...")
-    write_text(output, build(study, summary, delta=asked, digits=promised, date=date, charts=figures))
+    write_text(output, build(study, summary, delta=asked, digits=promised, date=date, charts=figures, **memo._asdict()))
     source.show()
     pairs = neighbours(release.relation).counted(len(release.pairs))
     say(f"{output}: epsilon is at most {at_most(study.epsilon(asked))} at delta = {delta}, over {pairs}")
+
+
+def _others(designs: list[str]) -> dict[str, Release]:
+    """The options beside the first, by letters from B on."""
+    found = [read_design(text).whole("report") for text in designs]
+    return {f"{chr(ord('B') + i)}, {release.name}": release for i, release in enumerate(found)}
+
+
+def _count(text: str) -> tuple[str, str]:
+    level, equals, count = text.rpartition("=")
+    if not equals or not level.strip():
+        raise InvalidInputError(f"A typical count is given as LEVEL=COUNT, such as Block=23. Found {shown(text)}.")
+    return level.strip(), count.strip()
+
+
+def _every_change(products: str) -> tuple[list[Joint], list[str]]:
+    """Every change with the products that it is followed through, and sentences about those that it is not."""
+    names = [name.strip() for name in products.split("+")]
+    stems = dict(zip(names, products_of(products), strict=True))
+    joints: list[Joint] = []
+    left_out: list[str] = []
+    for name, change in CHANGES.items():
+        kept = [n for n in names if stems[n] in change.follows]
+        if any(change.follows[stems[n]].halves for n in kept):
+            joints.append(census.joint(kept, name))
+            left = [n for n in names if n not in kept]
+            left_out += [f"{name}: {', '.join(left)}; {change.left_out}"] if left else []
+    return joints, left_out
+
+
+def _report_jointly(products: str, change: str | None, output: Path, figures: bool) -> None:
+    """The report on several products: of one change, or of every change with the products that it is followed through."""
+    from exactdp.apps.report.joint_report import build_joint
+
+    joints, left_out = ([census.joint(products, change)], []) if change is not None else _every_change(products)
+    if not joints:
+        raise InvalidInputError(f"No change is followed through any of these products. Found {shown(products)}.")
+    shell.tell("report ...")
+    write_text(output, build_joint(joints, left_out, figures))
+    for joint in joints:
+        say(f"{output}: {joint.change.name}: epsilon is at most {at_most(joint.epsilon('1e-10'))} at delta = 1e-10")
 
 
 def _check_target(output: Path) -> None:

@@ -6,14 +6,29 @@ library; `content` gathers it, the other modules only set it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
 from exactdp.apps.report.content import gather
+from exactdp.apps.report.decision import MemoQuestion
 from exactdp.apps.report.page import render
 from exactdp.arithmetic_state import steady
-from exactdp.census.study import Study
+from exactdp.census.grids import Grids
+from exactdp.census.releases import Release
+from exactdp.census.study import Study, run_study
 from exactdp.census.summary import Summary
+from exactdp.census.workers import Runner
 from exactdp.numbers import Number
 
 __all__ = ["build"]
+
+
+def study_for_report(
+    release: Release, grids: Grids, runner: Runner, done: Callable[[int], None] = lambda count: None
+) -> Study:
+    """The study that a report needs: every pair at every delta. Trade-off curves are asked of all pairs together, not of each."""
+    found = run_study(release, replace(grids, alphas=()), runner, done=done)
+    return Study(release, grids, found.results)
 
 
 @steady
@@ -25,11 +40,18 @@ def build(
     digits: int = 10,
     date: str | None = None,
     charts: bool = True,
+    against: Mapping[str, Release] | None = None,
+    within: Number | None = None,
+    typical: Mapping[str, Number] | None = None,
 ) -> str:
     """The report on a study as one HTML document; the same arguments give the same text.
 
     `delta`, one of the study's deltas, is that of the headline (default: the one at which the summary looks at the levels, or
     else the smallest). `digits` are those of the certificates. `date` is a text for the masthead; none is shown unless given.
     Charts need the extra `plots`.
+
+    For the memo: other designs by their names (`against`), the epsilon that may be spent (`within`; then the option with the
+    smallest margin at the lowest level is recommended, else the one with the least epsilon), and a typical count of some levels
+    (`typical`), against which margins are judged.
     """
-    return render(gather(study, summary, delta, digits, date), charts)
+    return render(gather(study, summary, delta, digits, date, MemoQuestion(against, within, typical)), charts)

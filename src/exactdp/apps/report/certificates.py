@@ -9,14 +9,17 @@ from fractions import Fraction
 from exactdp.accounting.certificates.certificate import Certificate, certify
 from exactdp.accounting.certificates.routes import lattice_of
 from exactdp.accounting.composition import Composition
+from exactdp.census.design_certificate import DesignCertificate
+from exactdp.census.design_proof import certify_design
 from exactdp.census.releases import Release
 from exactdp.engine.lattice.plan import log_expected, make_plan
 from exactdp.engine.lattice.tilts import delta_payoff, rung, rung_index
 from exactdp.engine.payoff import delta_threshold
 from exactdp.errors import ExactDPError
 
-MOST_NODES = 60_000
-"""Terms of a Fourier sum in balls that a report waits for: about half a minute. `exactdp certify` has no such limit."""
+MOST_NODES = 4_000
+"""Terms of a Fourier sum in balls that a report waits for, less than two seconds: the certificate of the whole release holds for
+every pair. `exactdp certify` has no such limit."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,24 @@ class Claim:
     epsilon: Fraction
     certificate: Certificate | None
     reason: str = ""
+
+
+@dataclass(frozen=True)
+class WholeClaim:
+    """The whole release at the headline's delta: its certificate, or the reason why there is none."""
+
+    file_name: str
+    certificate: DesignCertificate | None
+    reason: str = ""
+
+
+def whole_claim(release: Release, delta: Fraction) -> WholeClaim:
+    """The least epsilon of ten digits, or as many as can be proved, at which every pair satisfies `delta`."""
+    name = f"{_safe(release.name)}-certificate.json"
+    try:
+        return WholeClaim(name, certify_design(release, delta=delta))
+    except ExactDPError as error:
+        return WholeClaim(name, None, str(error))
 
 
 def make_claims(release: Release, worst: tuple[int, int], epsilon: Fraction, digits: int) -> tuple[Claim, ...]:
@@ -44,7 +65,10 @@ def _claim(release: Release, pair: tuple[int, int], role: str, epsilon: Fraction
     try:
         work = _nodes(composition, epsilon, digits)
         if work > MOST_NODES:
-            reason = f"It would need a sum of {work:,} terms in ball arithmetic, more than a report waits for."
+            reason = (
+                f"It would need a sum of {work:,} terms in ball arithmetic, more than a report waits for; the certificate of "
+                "the whole release in the memo covers this pair."
+            )
             return Claim(pair, role, name, epsilon, None, reason)
         return Claim(pair, role, name, epsilon, certify(composition, epsilon=epsilon, digits=digits))
     except ExactDPError as error:

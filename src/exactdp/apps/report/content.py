@@ -7,7 +7,8 @@ from decimal import Context, Decimal
 from fractions import Fraction
 
 from exactdp.accounting.explanation import Explanation
-from exactdp.apps.report.certificates import Claim, make_claims
+from exactdp.apps.report.certificates import Claim, WholeClaim, make_claims, whole_claim
+from exactdp.apps.report.decision import Decision, MemoQuestion, decide
 from exactdp.census.budget_files import budget_toml
 from exactdp.census.cell_noise import USUAL
 from exactdp.census.margins import noise_of
@@ -28,7 +29,7 @@ ALPHA, PRIOR = Fraction(1, 20), Fraction(1, 2)
 LEAST_ALPHA = 1e-6
 """Where the chart of the trade-off curve begins."""
 
-_PROFILE_POINTS, _CURVE_POINTS = 61, 81
+_PROFILE_POINTS, _CURVE_POINTS, _CONVERSION_POINTS = 31, 81, 61  # lines between them are within a pixel of the curves
 _LONGEST_DATE = 60
 
 
@@ -89,6 +90,8 @@ class Content:
     budget: str | None
     """The design as a budget file; None where its names cannot be written as one."""
     date: str | None
+    decision: Decision
+    whole: WholeClaim
 
     @property
     def release(self) -> Release:
@@ -116,7 +119,12 @@ class Content:
 
 
 def gather(
-    study: Study, summary: Summary, delta: Number | None = None, digits: int = 10, date: str | None = None
+    study: Study,
+    summary: Summary,
+    delta: Number | None = None,
+    digits: int = 10,
+    date: str | None = None,
+    asked: MemoQuestion | None = None,
 ) -> Content:
     """The content of a report on a study with its summary.
 
@@ -137,6 +145,8 @@ def gather(
         _curves(study, min(row.delta for row in summary.epsilons)),
         _budget(release),
         _date(date),
+        decide(release, row, asked or MemoQuestion()),
+        whole_claim(release, row.delta),
     )
 
 
@@ -182,7 +192,7 @@ def _curves(study: Study, least: Fraction) -> Curves:
     last = zcdp_epsilon_simple(rho, least)
     epsilons = [last * i / (_PROFILE_POINTS - 1) for i in range(_PROFILE_POINTS)]
     curve = study.tradeoff(_CURVE_POINTS)
-    alphas = [LEAST_ALPHA ** (1 - i / (_PROFILE_POINTS - 1)) for i in range(_PROFILE_POINTS)]
+    alphas = [LEAST_ALPHA ** (1 - i / (_CONVERSION_POINTS - 1)) for i in range(_CONVERSION_POINTS)]
     return Curves(
         epsilons,
         study.log_delta(epsilons).tolist(),
@@ -199,8 +209,8 @@ def _curves(study: Study, least: Fraction) -> Curves:
 
 def _deltas(least: Fraction) -> list[Fraction]:
     """From near 1 down to the least, evenly in the logarithm."""
-    steps = Fraction(log_rational(least)) / (_PROFILE_POINTS - 1)
-    return [Fraction(Decimal(float(steps * i)).exp(Context(prec=20))) for i in range(1, _PROFILE_POINTS)]
+    steps = Fraction(log_rational(least)) / (_CONVERSION_POINTS - 1)
+    return [Fraction(Decimal(float(steps * i)).exp(Context(prec=20))) for i in range(1, _CONVERSION_POINTS)]
 
 
 def _budget(release: Release) -> str | None:

@@ -110,9 +110,9 @@ def certificates(content: Content) -> Section:
     if len(content.release.pairs) > 1:
         body.append(
             paragraph(
-                "A certificate covers one pair. That no other pair is worse rests on the bounds of all ",
+                "These certificates cover one pair each, in ball arithmetic. That of the whole release, in the memo, covers all ",
                 whole(len(content.release.pairs)),
-                " pairs, made as the chapter before says.",
+                " pairs.",
             )
         )
     body.append(_design(content))
@@ -143,7 +143,7 @@ def _claim(content: Content, claim: Claim) -> Markup:
     # JSON that cannot end the element it stands in; it reads back as the same record
     inert = Markup(written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
     block = tag("script", inert, type="application/json", id=f"json-{claim.pair[0]}-{claim.pair[1]}")
-    link = _download(written, "application/json", claim.file_name)
+    link = download(written, "application/json", claim.file_name)
     return tag("article", head, facts(rows, "facts compact"), below, paragraph(link), block, cls="claim")
 
 
@@ -159,12 +159,12 @@ def _design(content: Content) -> Markup | None:
             tag("code", f"exactdp report {name}"),
             " makes the numbers of this report again.",
         ),
-        paragraph(_download(content.budget, "application/toml", name)),
+        paragraph(download(content.budget, "application/toml", name)),
         cls="claim",
     )
 
 
-def _download(content: str, kind: str, name: str) -> Markup:
+def download(content: str, kind: str, name: str) -> Markup:
     """A link that saves a text without any network: the file is the address."""
     encoded = base64.b64encode(content.encode()).decode()
     return tag("a", f"Save {name}", href=f"data:{kind};base64,{encoded}", download=name, cls="download")

@@ -18,7 +18,7 @@ class RequestLimits(NamedTuple):
 
     body_bytes: int = 1_500_000
     file_characters: int = 1_000_000
-    levels: int = 50
+    levels: int = 60
     queries: int = 200
     cells: int = 2_000
     paths: int = 100
@@ -50,7 +50,8 @@ class WorkLimits:
     crowded_seconds: float = 1.0
     """The same while others wait for a worker of the short lane."""
     grace_seconds: float = 0.5
-    """What is no longer wanted is ended after so long; a short question mostly ends before, and its worker stays warm."""
+    """What is no longer wanted is ended after so long; short questions and epsilon of a release mostly end before, and their
+    workers stay warm."""
     long_seconds: float = 60.0
     report_seconds: float = 180.0
     queue_seconds: float = 120.0

@@ -16,7 +16,7 @@ from flint import arb
 
 from exactdp.balls import BITS, precision
 from exactdp.cache import Recent
-from exactdp.doubles import POWER_SLACK, UNDERFLOW, UNIT, Floats, Ints
+from exactdp.doubles import POWER_SLACK, UNDERFLOW, UNIT, Floats, Ints, product
 from exactdp.engine.line.total_loss import Part, TotalLoss
 from exactdp.mechanisms.loss import Loss, Tilted
 from exactdp.mechanisms.mechanism import Mechanism
@@ -32,6 +32,9 @@ class LineMembers:
 
     members: tuple[Mapping[Mechanism, int], ...]
     pairs: tuple[tuple[int, ...], ...]
+    bases: tuple[Mapping[Mechanism, int], ...] = ()
+    made_of: tuple[tuple[int, ...], ...] = ()
+    """Where members are sums of fewer compositions, the `bases`: of which of them each member is made. Affects speed only."""
     _under: Recent[Fraction, TiltedMembers] = field(
         default_factory=lambda: Recent(_TILTS_HELD), init=False, repr=False, compare=False
     )
@@ -49,12 +52,47 @@ class LineMembers:
     @cached_property
     def counts(self) -> Floats:
         """How often each member has each mechanism; the last row is a member without any."""
+        return self._table(self.members)
+
+    def _table(self, compositions: tuple[Mapping[Mechanism, int], ...]) -> Floats:
+        """How often each composition has each mechanism, and a last row for none."""
         place = {m: i for i, m in enumerate(self.mechanisms)}
-        result = np.zeros((len(self.members) + 1, len(place)))
-        for row, member in zip(result, self.members, strict=False):
+        result = np.zeros((len(compositions) + 1, len(place)))
+        for row, member in zip(result, compositions, strict=False):
             for mechanism, count in member.items():
                 row[place[mechanism]] = count
         return result
+
+    @cached_property
+    def _base_counts(self) -> Floats:
+        return self._table(self.bases)
+
+    @cached_property
+    def _base_places(self) -> Ints:
+        """For each member, and for the one without any, its bases, filled up with the empty one."""
+        most, none = max(map(len, self.made_of)), len(self.bases)
+        return np.array([(*found, *[none] * most)[:most] for found in (*self.made_of, ())], dtype=np.int64)
+
+    def sums(self, rows: Ints, used: Ints, each: Floats) -> Floats:
+        """For some members (rows) the sums over the mechanisms that are `used` of what `each` of these has at some columns.
+
+        A sum has at most `terms(rows)` terms, all of one sign where `each` is: bases are summed once for all members.
+        """
+        if not self.made_of:
+            return product(self.counts[np.ix_(rows, used)], each)
+        own, places = product(self._base_counts[:, used], each), self._base_places[rows]
+        result: Floats = own[places[:, 0]]
+        for column in places.T[1:]:
+            result += own[column]
+        return result
+
+    def terms(self, rows: Ints) -> int:
+        """The most terms of a sum over the mechanisms of one of some members."""
+        if not self.made_of:
+            return int((self.counts[rows] != 0).sum(axis=1).max(initial=0))
+        own = (self._base_counts != 0).sum(axis=1)
+        most = int(own[self._base_places[rows]].sum(axis=1).max(initial=0))
+        return most + int(self._base_places.shape[1])
 
     @cached_property
     def both(self) -> Ints:

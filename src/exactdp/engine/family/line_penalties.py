@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from exactdp.balls import BITS, ball, precision
-from exactdp.doubles import PHASE_ERROR, SUM_SLACK, Bools, Floats, Ints, product
+from exactdp.doubles import PHASE_ERROR, SUM_SLACK, Bools, Floats, Ints
 from exactdp.engine.family.line_members import LineMembers
 from exactdp.engine.line.plan import GOLDEN, SAMPLES
 from exactdp.engine.sieve.bands import Bands
@@ -66,14 +66,15 @@ class Teeth:
         v *= 1 - SUM_SLACK
         return v
 
-    def penalties(self, strengths: Floats, k: Ints) -> Floats:
-        """The penalty of each node (columns) for compositions with these strengths (rows), rounded down."""
-        used = np.flatnonzero(strengths.any(axis=0))
-        result = np.empty((len(strengths), len(k)))
+    def penalties(self, rows: Ints, k: Ints) -> Floats:
+        """The penalty of each node (columns) for some members (rows), rounded down."""
+        used = np.flatnonzero(self._counts[rows].any(axis=0))
+        result = np.empty((len(rows), len(k)))
         size = max(1, _SQUARES // max(len(used), 1))
         for start in range(0, len(k), size):
             part = slice(start, start + size)
-            result[:, part] = product(strengths[:, used], self.squares(used, k[part]))
+            each = self._each[used][:, None] * self.squares(used, k[part])
+            result[:, part] = self.members.sums(rows, self.places[used], each)
         result *= 1 - SUM_SLACK
         return result
 
@@ -89,7 +90,7 @@ class Teeth:
             each = self._each[used][:, None] * squares
             sharper = untilted_penalty(self._noises[used[known]][:, None], np.sqrt(squares[known]))
             each[known] = np.maximum(each[known], sharper)
-            result[:, part] = product(self._counts[np.ix_(rows, used)], each)
+            result[:, part] = self.members.sums(rows, self.places[used], each)
         result *= 1 - SUM_SLACK
         return result
 
@@ -142,8 +143,8 @@ class _Expected:
                 nodes.append(first + offsets)
             weights.append(np.full(len(nodes[-1]), count / max(len(nodes[-1]), 1)))
         self._weights, k = np.concatenate(weights), np.concatenate(nodes)
-        self._budgets = bands.at(k)
-        self._penalties = teeth.penalties(teeth.strengths[rows], k)
+        self._budgets = bands.at(k).astype(np.float32)
+        self._penalties = teeth.penalties(rows, k).astype(np.float32)
 
     def of_members(self) -> Floats:
         """The nodes of each member with itself."""

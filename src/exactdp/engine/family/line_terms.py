@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from exactdp.balls import BITS, ball, precision
-from exactdp.doubles import PHASE_ERROR, SUM_SLACK, UNIT, Bools, Complexes, Floats, Ints, product
+from exactdp.doubles import PHASE_ERROR, SUM_SLACK, UNIT, Bools, Complexes, Floats, Ints
 from exactdp.engine.family.line_nodes import LineSkeleton
 from exactdp.engine.lattice.float64 import TERM_UNITS
 from exactdp.engine.line.tilts import LineRung
@@ -91,7 +91,8 @@ class _Evaluation:
         return real, imag, error
 
     def _chunk(self, rows: Ints, k: Ints, needed: Bools) -> tuple[Floats, Floats, Floats]:
-        counts = self._skeleton.members.counts[rows]
+        members = self._skeleton.members
+        counts = members.counts[rows]
         used = np.flatnonzero(counts.any(axis=0))
         counts = counts[:, used]
         parts = np.zeros((4, len(used), len(k)))
@@ -108,10 +109,11 @@ class _Evaluation:
                 parts[3, row, here] = np.log1p(relative)
         fall = np.outer(counts @ spreads, 0.5 * self._omega(k) ** 2)
         turn = np.stack([self._anchors[m].phases(k) for m in rows.tolist()])
-        real, imag = product(counts, parts[0]) - fall, product(counts, parts[1]) + turn
-        size = product(counts, parts[2]) + fall + np.abs(turn)
-        terms = int((counts != 0).sum(axis=1).max(initial=0)) + 6  # of a sum in any order; zeros are added exactly
-        error = product(counts, parts[3]) + 12 * UNIT * (fall + np.abs(turn)) + PHASE_ERROR + terms * UNIT * size
+        sums = [members.sums(rows, used, part) for part in parts]
+        real, imag = sums[0] - fall, sums[1] + turn
+        size = sums[2] + fall + np.abs(turn)
+        terms = members.terms(rows) + 6  # of a sum in any order; zeros are added exactly
+        error = sums[3] + 12 * UNIT * (fall + np.abs(turn)) + PHASE_ERROR + terms * UNIT * size
         return real, imag, error * (1 + SUM_SLACK)
 
     def _omega(self, k: Ints) -> Floats:

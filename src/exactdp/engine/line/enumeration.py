@@ -53,13 +53,13 @@ class ListedValues:
     missing: float
     absolute: float = 0.0
 
-    def joined(self, other: ListedValues) -> ListedValues:
-        """The sums of a value here and a value there, without those of negligible probability."""
+    def joined(self, other: ListedValues, cut: float = CUT) -> ListedValues:
+        """The sums of a value here and a value there, without those of negligible probability, about `cut` together."""
         with precision(BITS):
             anchor = self.anchor + other.anchor
         values = np.add.outer(self.values, other.values).ravel()
         weights = np.multiply.outer(self.weights, other.weights).ravel()
-        keep, lost = _without_negligible(weights)
+        keep, lost = _without_negligible(weights, cut)
         largest = float(np.max(np.abs(values)))
         return ListedValues(
             anchor,
@@ -72,9 +72,9 @@ class ListedValues:
         )
 
 
-def _without_negligible(weights: Floats) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], float]:
-    """Which weights to keep, so that the others add up to at most about CUT, and what those add up to."""
-    keep = weights > CUT / len(weights)
+def _without_negligible(weights: Floats, cut: float = CUT) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], float]:
+    """Which weights to keep, so that the others add up to at most about `cut`, and what those add up to."""
+    keep = weights > cut / len(weights)
     return keep, float(np.sum(weights[~keep])) * (1 + SUM_SLACK)
 
 
@@ -321,15 +321,15 @@ class Enumeration(OneByOne):
         first = np.searchsorted(self._values, starts, side="right")
         weights = self._asking.weights
         discounted = self._tails(first, starts, self._lam + 1, self._above_discounted)
-        slope = _total(weights * discounted)
+        slope = block_sum(weights * discounted)
         if self._payoff is Payoff.DELTA:
             wide = np.searchsorted(self._values, starts - 4 * error, side="right")
-            over = _total(weights * self._tails(wide, starts, self._lam, self._above))
-            value = _total(weights * self._gains(first, starts))
+            over = block_sum(weights * self._tails(wide, starts, self._lam, self._above))
+            value = block_sum(weights * self._gains(first, starts))
             wrong = over * 2 * error + value * math.expm1(min(2 * relative, 700.0))
             largest = 1 / (1 + self._lam)  # of e^{-tilt u} (1 - e^{-u})
         else:
-            value = _total(weights * (discounted + self._lower(first, starts)))
+            value = block_sum(weights * (discounted + self._lower(first, starts)))
             wrong = value * math.expm1(min(relative + 2 * error, 700.0))
             largest = 1.0
         wrong += self._absolute * largest
@@ -362,7 +362,7 @@ class Enumeration(OneByOne):
         return np.where(first > 0, np.exp(self._lam * gap) * self._below[at], 0.0)
 
 
-def _total(terms: Floats) -> float:
+def block_sum(terms: Floats) -> float:
     """A sum whose error is a few hundred units of rounding of its size, in a fixed order."""
     padded = np.zeros(-(-len(terms) // _BLOCK) * _BLOCK)
     padded[: len(terms)] = terms

@@ -6,7 +6,9 @@ next ones as well, the narrowest ends winning (docs/which-method.md):
     closed form      one mechanism alone that has one
     enumeration      all values of the loss listed, where they are few
     conditioning     coarse parts listed, the rest by another method, where the loss comes in clumps
-    Fourier sum      without a lattice, smoothed as finely as the effort allows
+    Fourier sum      without a lattice, where the effort allows a fine smoothing
+    grid             losses split between the points of a grid, where they can be listed
+    Fourier sum      smoothed as finely as the effort allows, if that is not very fine
     Markov           the bound by one moment, where even the coarsest Fourier sum is out of reach
 
 All give certified bounds. (The sieve on the loss's own lattice, for rational discrete Gaussians, is engine/lattice.)
@@ -28,6 +30,7 @@ from exactdp.brackets import Bracket, Point, bracket_of_balls, mirrored, overwri
 from exactdp.cache import Recent
 from exactdp.doubles import FORMULA_SLACK, UNDERFLOW, Floats
 from exactdp.engine.effort import Effort
+from exactdp.engine.grid.grid_fft import FEWEST_POINTS, GridFFT
 from exactdp.engine.line.conditioning import Conditioning, list_coarse, split_coarse
 from exactdp.engine.line.dense_fft import DenseFFT
 from exactdp.engine.line.enumeration import Enumeration, expected_values, halves, list_values
@@ -44,8 +47,11 @@ from exactdp.widths import WIDE
 ENUMERATED_UP_TO = math.log(4e11)
 """log of the number of values up to which direct enumeration is tried first."""
 
-_METHODS = 3  # enumeration, conditioning, Fourier sum
-_SMOOTHED = 2  # the place of the last
+FINE_SUM = 1e-9
+"""What smoothing may cost, relative to the answer, for a Fourier sum to be asked before the grid."""
+
+_METHODS = 5  # enumeration, conditioning, fine Fourier sum, grid, Fourier sum
+_SMOOTHED = 2  # from here on values are smoothed or split
 _HELD = 6 * _METHODS  # methods of rungs
 _DEEPEST = 3  # conditionings within one another
 
@@ -133,7 +139,7 @@ class LineMethods:
         found: tuple[Bracket, Floats] | None = None
         wide = list(range(len(thresholds)))
         for place in range(_METHODS):
-            if place == _SMOOTHED and self._method(rung, 0) is not None and found is not None:
+            if place >= _SMOOTHED and self._method(rung, 0) is not None and found is not None:
                 break
             try:
                 method = self._method(rung, place)
@@ -169,7 +175,13 @@ class LineMethods:
 
     def _method(self, rung: LineRung, place: int) -> Method | None:
         """One of the methods for the thresholds of a rung, None where it does not apply; the most recent ones are held."""
-        makers: list[Callable[[LineRung], Method | None]] = [self.enumeration, self.conditioning, self.fourier_sum]
+        makers: list[Callable[[LineRung], Method | None]] = [
+            self.enumeration,
+            self.conditioning,
+            self._fine_sum,
+            self.grid,
+            self.fourier_sum,
+        ]
         return self._held.get((rung.payoff, rung.index, place), lambda: (makers[place](rung),))[0]
 
     def enumeration(self, rung: LineRung) -> Enumeration | None:
@@ -194,6 +206,17 @@ class LineMethods:
         """The smoothed Fourier sum, as fine as the effort allows."""
         return LineContour(make_line_plan(self.total, rung, self.effort))
 
+    def _fine_sum(self, rung: LineRung) -> Method | None:
+        """The same if the effort allows a fine one. Heuristic: affects speed and accuracy only."""
+        found = self._method(rung, _METHODS - 1)
+        fine = isinstance(found, LineContour) and found.plan.expected_width <= FINE_SUM
+        return found if fine else None
+
+    def grid(self, rung: LineRung) -> GridFFT | None:
+        """Losses split between the points of a grid, if all can be listed."""
+        most = 1 << (self.effort.terms.bit_length() - 1)
+        return GridFFT.plan(self.total, rung, most) if most >= FEWEST_POINTS else None
+
     def every(self, y: arb) -> Iterator[tuple[str, Callable[[], Bracket | None]]]:
         """The name of every method, and delta at a threshold from 0 on by it from scratch; None where it does not apply."""
         constant = self.total.constant
@@ -214,6 +237,7 @@ class LineMethods:
         yield "direct enumeration", lambda: asked(self.enumeration(rung))
         yield "coarse parts listed", lambda: asked(self.conditioning(rung))
         yield "smoothed Fourier sum", lambda: asked(self.fourier_sum(rung))
+        yield "losses split on a grid", lambda: asked(self.grid(rung))
         yield "dense FFT", lambda: asked(DenseFFT(self.total, rung.payoff, rung.tilt))
 
     def used(self, y: arb) -> Used:

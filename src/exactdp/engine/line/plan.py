@@ -148,6 +148,11 @@ class LinePlan:
         """The decay e^{-spread om^2 / 2}."""
         return self.view.spread + float(self.smoothing)
 
+    @property
+    def expected_width(self) -> float:
+        """What smoothing costs relative to the answer, about. Heuristic: affects speed and accuracy only."""
+        return float(self.smoothing) * abs(self.lam) * (1 + self.lam)
+
     @cached_property
     def anchor(self) -> arb:
         """The loss that phases are measured from, with the smoothing's."""

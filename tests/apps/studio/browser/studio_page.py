@@ -56,10 +56,11 @@ class Visit:
         if not url.startswith((self.address, "data:", "blob:")):
             self.problems.append(f"asked {url}")
 
-    def open(self, fragment: str = "", *, automatic: bool = False) -> Page:
-        """Open the page; without `automatic` the whole release is accounted for on request only."""
-        choice = "yes" if automatic else "no"
-        self.page.add_init_script(f"try {{ localStorage.setItem('exactdp-studio/automatic', '{choice}') }} catch {{}}")
+    def open(self, fragment: str = "", *, automatic: bool = False, tune: bool = True) -> Page:
+        """Open the page; without `automatic` the whole release is accounted for on request only, with `tune` the pair is seen."""
+        choices = {"automatic": "yes" if automatic else "no", "tune": "open" if tune else "closed"}
+        for name, choice in choices.items():
+            self.page.add_init_script(f"try {{ localStorage.setItem('exactdp-studio/{name}', '{choice}') }} catch {{}}")
         self.page.goto(self.address + fragment, timeout=120_000)  # a browser that has just been started takes its time
         wait_for(lambda: number(self.page, "delta-value") is not None)
         return self.page

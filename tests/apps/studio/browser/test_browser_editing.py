@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from studio_page import DHC, Visit, cell, download, expect, number, saved, shows, upload, wait_for, with_budget
 
 import exactdp
-from exactdp import census
+from exactdp import census, numerals
 from exactdp.accounting.certificates.certificate import Certificate
 from exactdp.census.design_certificate import DesignCertificate
 from exactdp.census.releases import Release
+from exactdp.census.savings import calibrate_release
 from small_release import SURVEY
 
 if TYPE_CHECKING:
@@ -156,26 +157,31 @@ def test_levels_and_queries_are_added_renamed_and_removed(page: Page) -> None:
     expect(page.locator("#origin")).to_contain_text("2 levels · 4 budgets · 1 path")
 
 
-def test_scenarios_are_compared_swapped_and_dropped(page: Page) -> None:
-    page.locator("#keep-a").click()
-    box = cell(page, "detailed", "State")
-    box.fill("0.3")
-    a, b = DHC.proxy, with_budget(DHC, "State", "detailed", "0.3").proxy
-    shows(page, "epsilon-value", b.epsilon("1e-10"))
-    row = page.locator("#compare-body tr").filter(has_text="ε at δ")
-    expect(row).to_contain_text(str(a.epsilon("1e-10"))[:8])
-    expect(row).to_contain_text(str(b.epsilon("1e-10"))[:8])
-    change = (b.epsilon("1e-10") / a.epsilon("1e-10") - 1) * 100
-    expect(row).to_contain_text(f"+{change:.2f}%")
+def test_scenarios_are_compared_as_releases_renamed_opened_and_removed(page: Page) -> None:
+    page.locator("#overall-run").click()
+    expect(page.locator("#overall-bar")).to_be_hidden()
+    page.locator("#keep-scenario").click()
+    cell(page, "detailed", "State").fill("0.3")
+    edited = with_budget(DHC, "State", "detailed", "0.3")
+    shows(page, "epsilon-value", edited.proxy.epsilon("1e-10"))
+    now, kept = page.locator("[data-scenario='']"), page.locator("[data-scenario=A]")
+    expect(now).to_contain_text("being worked out")  # nothing of the design before
+    page.locator("#overall-run").click()
+    before, after = DHC.account().epsilon("1e-10"), edited.account().epsilon("1e-10")
+    expect(kept).to_contain_text(numerals.at_most(before, 8))
+    expect(now).to_contain_text(numerals.at_most(after, 8))
+    expect(now).to_contain_text(f"+{(after / before - 1) * 100:.2f}%")
     expect(page.locator("#profile-chart .line.kept").last).to_be_visible()
-    expect(page.locator("#compare-body tr").filter(has_text="State")).to_contain_text("1.2987")
-    page.locator("#swap").click()
-    shows(page, "epsilon-value", a.epsilon("1e-10"))
-    expect(row).to_contain_text(f"\u2212{(1 - a.epsilon('1e-10') / b.epsilon('1e-10')) * 100:.2f}%")
-    page.locator("#copy-a").click()
-    shows(page, "epsilon-value", b.epsilon("1e-10"))
-    page.locator("#drop-a").click()
-    expect(page.locator("#compare-body")).to_contain_text("Keep the present design as A")
+    margins = page.locator("#compare-body tr").filter(has=page.get_by_role("rowheader", name="State", exact=True))
+    expect(margins).to_contain_text("\u00b16")
+    name = page.get_by_label("Name of scenario A")
+    name.fill("Published")
+    name.press("Tab")
+    expect(page.locator("#profile-chart .legend")).to_contain_text("scenario Published")
+    page.get_by_label("Open: Published").click()
+    shows(page, "epsilon-value", DHC.proxy.epsilon("1e-10"))
+    page.get_by_label("Remove: Published").click()
+    expect(page.locator("#compare-body")).to_contain_text("Keep this design")
 
 
 def test_calibration_is_the_librarys(page: Page) -> None:
@@ -186,16 +192,26 @@ def test_calibration_is_the_librarys(page: Page) -> None:
     page.locator("#calibrate-epsilon").fill("20")
     page.locator("#calibrate-delta").fill("1e-9")
     page.locator("#calibrate-dialog button[type=submit]").click()
-    expected = exactdp.calibrate(DHC.proxy, exactdp.target(epsilon=20, delta="1e-9"), grid=1000)
-    expect(page.locator("#calibrate-dialog .statement")).to_contain_text(f"times {float(expected.factor):g} meets")
+    expected, scaled = calibrate_release(DHC, exactdp.target(epsilon=20, delta="1e-9"), None, 1000)
+    expect(page.locator("#calibrate-dialog .statement")).to_contain_text(f"times {float(expected):g} meets")
+    expect(page.locator("#calibrate-dialog .outcome")).to_contain_text("Proved for the whole release.")
     page.locator("#calibrate-apply").click()
-    shows(page, "epsilon-value", expected.composition.epsilon("1e-10"))
+    shows(page, "epsilon-value", scaled.proxy.epsilon("1e-10"))
     page.locator("#ask-delta").fill("1e-9")
-    shows(page, "epsilon-value", expected.composition.epsilon("1e-9"))
-    assert expected.composition.epsilon("1e-9") <= 20
-    expect(page.locator("#compare-body tr").filter(has_text="ε at δ")).to_contain_text(
-        str(DHC.proxy.epsilon("1e-9"))[:8]
-    )
+    page.locator("#overall-run").click()
+    shows(page, "overall-value", scaled.account().epsilon("1e-9"))
+    assert scaled.account().epsilon("1e-9") <= 20
+    expect(page.locator("[data-scenario=A]")).to_be_visible()
+
+
+def test_a_pair_alone_is_calibrated_if_one_asks_for_it(page: Page) -> None:
+    page.locator("#calibrate").click()
+    page.locator("#calibrate-epsilon").fill("20")
+    page.get_by_label("for the pair behind Tune only").check()
+    page.locator("#calibrate-dialog button[type=submit]").click()
+    expect(page.locator("#calibrate-dialog .outcome")).to_contain_text("not for the release")
+    expected = exactdp.calibrate(DHC.proxy, exactdp.target(epsilon=20, delta="1e-10"), grid=1000)
+    expect(page.locator("#calibrate-dialog .statement")).to_contain_text(f"times {float(expected.factor):g} meets")
 
 
 def test_a_certificate_is_saved_and_verifies(page: Page, tmp_path: Path) -> None:
@@ -205,7 +221,7 @@ def test_a_certificate_is_saved_and_verifies(page: Page, tmp_path: Path) -> None
     page.locator("#certify").click()
     page.get_by_label("the pair shown").check()
     expect(page.locator("#certify-digits")).to_have_value("30")
-    page.get_by_label("δ at ε = 26.34").check()
+    page.get_by_role("radio", name="δ at ε = 26.34").check()
     page.locator("#certify-digits").fill("25")
     page.locator("#certify-dialog button[type=submit]").click()
     expect(page.locator("#certify-lower")).to_be_visible()
@@ -248,6 +264,8 @@ def test_a_certificate_of_the_whole_design_can_be_cancelled(page: Page) -> None:
 
 
 def test_the_whole_release_with_progress_and_cancel(page: Page) -> None:
+    page.locator("#ask-delta").fill("1e-8")  # which no other test asks for
+    shows(page, "epsilon-value", DHC.proxy.epsilon("1e-8"))
     page.route("**/overall", lambda route: None)  # never answered, so that there is time to cancel it
     page.locator("#overall-run").click()
     expect(page.locator("#overall-bar")).to_be_visible()
@@ -263,33 +281,36 @@ def test_the_whole_release_with_progress_and_cancel(page: Page) -> None:
         }"""
     )
     page.keyboard.press("Control+Enter")
-    study = DHC.account(deltas=["1e-10"])
-    shows(page, "overall-value", study.epsilon("1e-10"))
-    expect(page.locator("#overall-notes")).to_contain_text("(6, 6)")
-    expect(page.locator("#profile-chart [data-series=whole]")).to_be_visible()
+    shows(page, "overall-value", DHC.account().epsilon("1e-8"))
+    expect(page.locator("#overall-worst")).to_have_text("6 and 6")
+    expect(page.locator("#overall-worst-note")).to_contain_text("bypasses County")
+    expect(page.locator("#profile-chart [data-series=exact]")).to_be_visible()
     seen = page.evaluate("() => window.seen.filter((share) => share > 0)")
     assert len(seen) >= 2
     assert seen == sorted(seen)
     cell(page, "detailed", "State").fill("0.3")
-    expect(page.locator(".tile.overall")).to_have_class(re.compile("is-stale"))
+    expect(page.locator("#results")).to_have_class(re.compile("release-stale"))
+    expect(page.locator("#overall-state")).to_have_text("Of the design before the last change")
 
 
 def test_epsilon_of_the_whole_release_comes_first(page: Page) -> None:
     """Once it is there, nothing of the design before stands beside it."""
     page.locator("#overall-run").click()
-    expect(page.locator("#overall-notes")).to_contain_text("power")
+    expect(page.locator("#overall-power-note")).to_contain_text("misses")
     expect(page.locator("#overall-bar")).to_be_hidden()
     cell(page, "detailed", "State").fill("0.3")
-    tile = page.locator(".tile.overall")
-    expect(tile).to_have_class(re.compile("is-stale"))
-    row = {"delta": "1e-10", "lower": 23.4, "upper": 23.5, "proxy": {"lower": 23.4, "upper": 23.4}}
+    tile = page.locator("#results")
+    expect(tile).to_have_class(re.compile("release-stale"))
+    row = {"delta": "1e-10", "lower": 23.4, "upper": 23.5, "zcdp_optimal": 24.5, "zcdp_simple": 25, "gaussian": 23.4}
     part = {"event": "part", "done": 1, "steps": 9, "quantity": "epsilon", "rows": [row]}
     told = [{"event": "start", "steps": 9, "pairs": 946, "rho": "5", "full_path": 13}, part]  # and no more
     page.route("**/overall", lambda route: route.fulfill(body="\n".join(map(json.dumps, told))))
     page.locator("#overall-run").click()
     shows(page, "overall-value", 23.5)
-    expect(tile).not_to_have_class(re.compile("is-stale"))
-    expect(page.locator("#overall-notes")).to_be_empty()
+    expect(tile).not_to_have_class(re.compile("release-stale"))
+    expect(page.locator("#sentence")).to_contain_text("zCDP would say 24.5.")
+    expect(page.locator("#overall-worst-note")).to_be_empty()
+    expect(page.locator("#overall-power")).to_have_text("\u2026")
 
 
 def test_the_whole_release_follows_by_itself_when_idle(visit: Visit, tmp_path: Path) -> None:
@@ -298,7 +319,7 @@ def test_the_whole_release_follows_by_itself_when_idle(visit: Visit, tmp_path: P
     upload(page, "survey.toml", SURVEY.encode())
     study = census.read_budget(tmp_path / "survey.toml").account(deltas=["1e-10"])
     shows(page, "overall-value", study.epsilon("1e-10"))
-    expect(page.locator("#overall-label")).to_have_text("ε over all 3 pairs")
+    expect(page.locator("#overall-state")).to_have_text("Proved for all 3 pairs")
 
 
 def test_a_server_that_is_gone_and_comes_back(page: Page) -> None:

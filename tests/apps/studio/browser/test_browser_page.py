@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from studio_page import DHC, Visit, cell, expect, shows, with_budget
 
+from exactdp import numerals
+from exactdp.conversions import zcdp_epsilon
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
@@ -90,10 +93,10 @@ def test_charts_are_read_by_keyboard_and_as_tables(page: Page) -> None:
     page.keyboard.press("End")
     text = chart.get_attribute("aria-valuetext")
     assert text is not None
-    found = re.match(r"ε ([\d.]+): exact (\S+);", text)
+    found = re.match(r"ε ([\d.]+): pair shown (\S+);", text)
     assert found is not None
     page.keyboard.press("Home")
-    assert (chart.get_attribute("aria-valuetext") or "").startswith("ε 0: exact")
+    assert (chart.get_attribute("aria-valuetext") or "").startswith("ε 0: pair shown")
     page.get_by_label("Privacy profile: delta by epsilon, as a table").first.click()
     table = page.locator("#profile-chart .numbers table")
     expect(table.locator("thead th").first).to_have_text("ε")
@@ -115,9 +118,35 @@ def test_everything_has_a_name_and_a_place(page: Page) -> None:
     assert page.evaluate(twice) == []
     assert page.evaluate("() => [...document.querySelectorAll('table th')].every((th) => th.scope)")
     assert page.locator("h1").count() == 1
-    expect(page.locator("#announcer")).to_contain_text("Epsilon at most 24.4565 at delta 1e-10")
+    expect(page.locator("#announcer")).to_contain_text("epsilon at most 24.4565 at delta 1e-10")
     cell(page, "detailed", "State").fill("0.3")
-    expect(page.locator("#announcer")).to_contain_text("Epsilon at most 25")  # said once the numbers rest
+    expect(page.locator("#announcer")).to_contain_text("epsilon at most 25")  # said once the numbers rest
+
+
+def test_the_release_comes_first_and_the_pair_is_behind_tune(visit: Visit) -> None:
+    page = visit.open(automatic=True, tune=False)
+    whole = DHC.account()
+    shows(page, "overall-value", whole.epsilon("1e-10"))
+    said = f"Whole release: ε at most {numerals.at_most(whole.epsilon('1e-10'), 5)} at δ ="
+    zcdp = f"; zCDP would say {numerals.at_most(zcdp_epsilon(DHC.rho, '1e-10'), 4)}."
+    assert (said, zcdp) == ("Whole release: ε at most 24.457 at δ =", "; zCDP would say 25.42.")
+    expect(page.locator("#sentence")).to_contain_text(said)
+    expect(page.locator("#sentence")).to_contain_text(zcdp)
+    expect(page.locator("#announcer")).to_have_text(
+        "Whole release: epsilon at most 24.457 at delta 1e-10; zCDP would say 25.42."
+    )
+    expect(page.locator("#overall-state")).to_have_text("Proved for all 946 pairs")
+    expect(page.locator("#overall-rho")).to_have_text("4.9622")
+    shows(page, "overall-power", 1 - whole.beta("0.05"))
+    expect(page.locator("#epsilon-value")).to_be_hidden()
+    expect(page.locator("#path-1")).to_be_hidden()
+    page.get_by_role("button", name="Look at this pair").click()
+    expect(page.locator("#path-1")).to_have_value("6")
+    shows(page, "epsilon-value", DHC.pair(6, 6).within(max_nodes=4000).epsilon("1e-10"))
+    expect(page.locator("#overall-state")).to_have_text("Proved for all 946 pairs")  # the release is the same
+    cell(page, "detailed", "State").fill("0.3")
+    expect(page.locator("#overall-state")).to_have_text("Of the design before the last change")
+    shows(page, "overall-value", with_budget(DHC, "State", "detailed", "0.3").account().epsilon("1e-10"))
 
 
 def _is_dark(page: Page) -> bool:
@@ -129,9 +158,9 @@ def _is_dark(page: Page) -> bool:
 def test_the_page_fits_its_window_in_light_and_dark(browser: Browser, address: str, scheme: str) -> None:
     visiting = Visit(browser, address, color_scheme=scheme)
     page = visiting.open()
-    page.locator("#keep-a").click()
+    page.locator("#keep-scenario").click()
     expect(page.locator("#compare-body table")).to_have_count(2)
-    cut = """() => [...document.querySelectorAll(".tile-number, .tile-label, .table-scroll")]
+    cut = """() => [...document.querySelectorAll(".sentence, .fact-number, .tile-number, .tile-label, .table-scroll")]
       .filter((node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.textContent)"""
     for width, height in ((1440, 900), (1280, 720), (390, 844)):
         page.set_viewport_size({"width": width, "height": height})

@@ -27,11 +27,11 @@ def as_json(value: Any) -> bytes:
 
 
 @with_config(ConfigDict(extra="forbid"))
-class _Answer(TypedDict):
+class Answer(TypedDict):
     """An answer has these members and no others."""
 
 
-class Worked(_Answer):
+class Worked(Answer):
     """What the answer of a worker ends with."""
 
     remarks: Remarks
@@ -42,7 +42,7 @@ UNTIMED: Worked = {"remarks": [], "seconds": 0.0}
 """What a worker puts at the end; both are filled in when the work is done."""
 
 
-class Place(_Answer, total=False):
+class Place(Answer, total=False):
     """Which part of a request was refused: a field, or one budget by its level and query."""
 
     field: str | None
@@ -50,21 +50,21 @@ class Place(_Answer, total=False):
     query: str | None
 
 
-class Problem(_Answer):
+class Problem(Answer):
     """What went wrong, in one sentence that names the value and the remedy."""
 
     error: str
     where: NotRequired[Place | None]
 
 
-class Health(_Answer):
+class Health(Answer):
     """The server is there."""
 
     status: Literal["ok"]
     version: str
 
 
-class AllPairs(_Answer):
+class AllPairs(Answer):
     """What is known of all pairs of directed paths before any work."""
 
     pairs: int
@@ -89,7 +89,7 @@ class Start(DesignAnswer):
     limits: dict[str, int]
 
 
-class ListedRelease(_Answer):
+class ListedRelease(Answer):
     """One built-in release."""
 
     name: str
@@ -101,7 +101,7 @@ class ListedRelease(_Answer):
     rho: Exact
 
 
-class Releases(_Answer):
+class Releases(Answer):
     """The built-in releases."""
 
     releases: list[ListedRelease]
@@ -116,7 +116,7 @@ class BudgetFiles(Worked):
     file_name: FileName
 
 
-class OtherAccounts(_Answer):
+class OtherAccounts(Answer):
     """One value by other accounts than the exact one."""
 
     zcdp_optimal: Annotated[float, Field(description="By zCDP with the optimal conversion; a safe bound.")]
@@ -126,7 +126,7 @@ class OtherAccounts(_Answer):
     ]
 
 
-class CertifiedBounds(_Answer):
+class CertifiedBounds(Answer):
     """Bounds of one value."""
 
     lower: Annotated[float, Field(description="Certified lower bound.")]
@@ -137,7 +137,7 @@ class BoundedValue(CertifiedBounds, OtherAccounts):
     """One value, certified, beside other accounts."""
 
 
-class Graded(_Answer):
+class Graded(Answer):
     """Whether the Gaussian formula is too low."""
 
     shortcut_understates: Annotated[bool, Field(description="Proved: the Gaussian formula reports too little.")]
@@ -174,7 +174,7 @@ class BetaAtAlpha(CertifiedBounds):
     gaussian: float
 
 
-class DeltaCurve(_Answer):
+class DeltaCurve(Answer):
     """delta on a grid of epsilons: columns of the same length."""
 
     epsilon: list[float]
@@ -185,7 +185,7 @@ class DeltaCurve(_Answer):
     gaussian: list[float]
 
 
-class Points(_Answer):
+class Points(Answer):
     """Points of a trade-off curve."""
 
     alpha: list[float]
@@ -198,7 +198,7 @@ class TradeOff(Points):
     gaussian: Points
 
 
-class NoiseAtBudget(_Answer):
+class NoiseAtBudget(Answer):
     """The noise of one budget."""
 
     rho: Exact
@@ -216,7 +216,7 @@ class NoiseOfQuery(NoiseAtBudget):
     query: str
 
 
-class NoiseOfLevel(_Answer):
+class NoiseOfLevel(Answer):
     """One level of a path."""
 
     level: str
@@ -224,7 +224,7 @@ class NoiseOfLevel(_Answer):
     queries: list[NoiseOfQuery]
 
 
-class NoiseOfPath(_Answer):
+class NoiseOfPath(Answer):
     """One path of the pair; `path` is None where it was given by its bypassed levels."""
 
     path: int | None
@@ -233,7 +233,7 @@ class NoiseOfPath(_Answer):
     levels: list[NoiseOfLevel]
 
 
-class RiskOfPair(_Answer):
+class RiskOfPair(Answer):
     """What an attacker can achieve, in certified bounds: lower and upper end of each figure."""
 
     alpha: Exact
@@ -276,7 +276,7 @@ class OverallDelta(BoundedValue):
     epsilon: str | float
 
 
-class WorstPair(_Answer):
+class WorstPair(Answer):
     """The pair of the largest epsilon at one delta, or the first of those that cannot be told apart."""
 
     delta: Exact
@@ -284,7 +284,7 @@ class WorstPair(_Answer):
     tied: int
 
 
-class TradeOffPoint(_Answer):
+class TradeOffPoint(Answer):
     """One point on or below the trade-off curve of all pairs."""
 
     alpha: float
@@ -314,7 +314,7 @@ Quantity = Literal["epsilon", "worst_pair", "delta", "beta", "tradeoff", "delta_
 OverallRows = list[OverallEpsilon] | list[WorstPair] | list[OverallDelta] | list[BetaAtAlpha] | list[TradeOffPoint]
 
 
-class OverallPart(_Answer):
+class OverallPart(Answer):
     """Rows of one quantity, as they come; so many of the steps are done."""
 
     event: Literal["part"]
@@ -324,7 +324,7 @@ class OverallPart(_Answer):
     rows: OverallRows
 
 
-class OverallDone(_Answer):
+class OverallDone(Answer):
     """The last line: everything."""
 
     event: Literal["done"]
@@ -332,7 +332,7 @@ class OverallDone(_Answer):
     seconds: Seconds
 
 
-class OverallError(_Answer):
+class OverallError(Answer):
     """The last line where there is no result, in one sentence."""
 
     event: Literal["error"]
@@ -343,7 +343,7 @@ OverallEvent = OverallStart | OverallPart | OverallDone | OverallError
 """One line of `/overall`."""
 
 
-class TextFile(_Answer):
+class TextFile(Answer):
     """A file to be saved."""
 
     text: str
@@ -362,7 +362,7 @@ class ConvertedDelta(OtherAccounts):
     epsilon: Exact
 
 
-class ConvertedBeta(_Answer):
+class ConvertedBeta(Answer):
     """beta at one alpha."""
 
     alpha: Exact
@@ -370,7 +370,7 @@ class ConvertedBeta(_Answer):
     gaussian: float
 
 
-class ConvertedCurve(_Answer):
+class ConvertedCurve(Answer):
     """zCDP's trade-off curve, from below."""
 
     alpha: list[float]

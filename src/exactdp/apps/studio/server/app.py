@@ -12,7 +12,7 @@ from pydantic import BaseModel
 import exactdp
 from exactdp import census
 from exactdp.apps.studio.limits import AT_MOST
-from exactdp.apps.studio.schema import answers, requests
+from exactdp.apps.studio.schema import answers, exchange_answers, requests
 from exactdp.apps.studio.server.api_page import STYLE, api_page
 from exactdp.apps.studio.server.responses import Events, add_errors, file_reply, json_reply, while_there
 from exactdp.apps.studio.server.scheduler import Scheduler
@@ -79,7 +79,12 @@ _ASKED: tuple[tuple[str, type[BaseModel], Any], ...] = (
     ("pair", requests.PairQuestion, answers.PairAnswer),
     ("convert", requests.Conversion, answers.Converted),
     ("calibrate", requests.CalibrationQuestion, answers.CalibrationAnswer),
+    ("exchange", requests.ExchangeQuestion, exchange_answers.ExchangeAnswer),
+    ("hold", requests.HoldQuestion, exchange_answers.HeldAnswer),
+    ("trade", requests.TradeQuestion, exchange_answers.TradeAnswer),
+    ("frontier", requests.FrontierQuestion, exchange_answers.FrontierAnswer),
     ("certify", requests.CertificateQuestion, "application/json"),
+    ("verify", requests.CertificateText, exchange_answers.VerificationAnswer),
     ("table", requests.TableQuestion, "text/csv"),
     ("report", requests.ReportQuestion, "text/html"),
 )

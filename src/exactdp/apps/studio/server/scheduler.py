@@ -34,7 +34,7 @@ class Scheduler:
         self.limits = own = limits or WorkLimits()
         ending = {"grace": own.grace_seconds, "crowded": own.crowded_seconds}
         self.short = Lane(own.short_workers, own.short_waiting, own, answer, **ending)
-        self.long = Lane(own.long_workers, own.long_waiting, own, answer)
+        self.long = Lane(own.long_workers, own.long_waiting, own, answer, grace=own.grace_seconds)
         self.reports = Lane(own.report_workers, own.report_waiting, own, answer)
         self.memory: Recent[str, bytes] = Recent(own.cache_bytes, len, fewest=0)
 
@@ -113,22 +113,22 @@ class Scheduler:
         yield done
 
     async def _parts(self, design: Record, parts: list[PlannedPart]) -> AsyncGenerator[tuple[int, Record], None]:
-        """The answers of parts as they come, as many at a time as there are workers.
+        """The answers of parts as they come, as many at a time as there are workers; the first, which is waited for, by itself.
 
         The first worker goes from the front on, the others from the back, so that a worker mostly has what the next part needs.
         """
         todo = deque(enumerate(parts))
         running: dict[asyncio.Task[Reply], tuple[int, bool]] = {}
 
-        def hand_out() -> None:
-            while todo and len(running) < self.limits.long_workers:
+        def hand_out(most: int = self.limits.long_workers) -> None:
+            while todo and len(running) < most:
                 is_first = not any(in_front for _, in_front in running.values())
                 i, one = todo.popleft() if is_first else todo.pop()
                 asked = self._in_long_lane("overall_part", {"design": design, **one})
                 running[asyncio.ensure_future(asked)] = i, is_first
 
         try:
-            hand_out()
+            hand_out(1)
             while running:
                 ready, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 found = [(running.pop(task)[0], task.result().answer) for task in ready]

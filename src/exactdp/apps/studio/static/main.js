@@ -6,63 +6,105 @@ import { OverallRun } from "./ask/overall.js";
 import { asked, askedPair, overallQuestion } from "./ask/questions.js";
 import { byId, listen, setText } from "./dom.js";
 import { Address } from "./state/address.js";
-import { opened, scenario, withTitle } from "./state/design.js";
+import { Scenarios } from "./ask/scenarios.js";
+import { fullPath, opened, withPath, withScenarioKept, withTitle } from "./state/design.js";
 import { actOf } from "./state/shortcuts.js";
 import { Store } from "./state/store.js";
+import { Board } from "./view/board.js";
 import { budgetPanel } from "./view/budget.js";
+import { ExchangeView } from "./view/exchange.js";
+import { Frontier } from "./view/frontier.js";
+import { Lock } from "./view/lock.js";
+import { Trade } from "./view/trade.js";
 import { calibrateDialog, certifyDialog, helpDialog } from "./view/dialogs.js";
 import { copyLink, exportEntries, saveDesign } from "./view/exports.js";
-import { nameKeys, showFrame, wireQuestions, wireSkips, wireTheme } from "./view/frame.js";
+import { nameKeys, showFrame, wireQuestions, wireSkips, wireTheme, wireTune } from "./view/frame.js";
 import { menu } from "./view/menu.js";
 import { dismiss, notify } from "./view/notices.js";
 import { Opening } from "./view/opening.js";
-import { OverallTile } from "./view/overall_tile.js";
+import { ReleaseView } from "./view/release.js";
 import { Results } from "./view/results.js";
 
 const store = new Store();
 const address = new Address(store, {
   kept: (sentence) => (sentence ? notify("warning", sentence, { key: "long" }) : dismiss("long")),
-  damaged: (error) => notify("error", error.message, { key: "link" }),
+  damaged: (error) => opening.show(error.message),
 });
 const opening = new Opening((state) => store.change(state, { cause: "open" }));
 const table = budgetPanel(store);
-const results = new Results(store, table, () => ({
+const board = new Board(store);
+const results = new Results(store, table, board, () => ({
   answer: accounting.answer,
-  kept: accounting.kept,
   zcdp: accounting.zcdp,
   whole: overall.result,
+  scenarios,
 }));
 const accounting = new Accounting(results, {
   first: (answer) => {
     const epsilon = answer.epsilon[0].zcdp_simple.toFixed(2);
     store.amend({ ...store.state, ask: { ...store.state.ask, epsilon } }, "first");
   },
-  painted: () => overall.rest(),
+  painted: (since) => overall.rest(since),
 });
-const tile = new OverallTile({
+const release = new ReleaseView({
   run: () => overall.run(),
   cancel: () => overall.cancel(),
-  wanted: () => overall.result ?? overall.rest(),
+  wanted: () => overall.result ?? overall.rest(performance.now()),
+  design: () => store.state.design,
+  show: lookAt,
 });
-const overall = new OverallRun(tile, {
+const overall = new OverallRun(release, {
   request: () => overallQuestion(store.state),
-  done: () => results.draw(),
+  done: () => {
+    results.draw();
+    if (store.state.kept.length) scenarios.account(() => store.state);
+    lock.hold(lastCause);
+    lastCause = null;
+    exchange.update();
+    frontier.update();
+  },
   failed: (error) => notify("error", `Whole release: ${error.message}`, { key: "overall", seconds: 15 }),
 });
+const scenarios = new Scenarios(overall, () => {
+  results.draw();
+  frontier.draw();
+});
+const exchange = new ExchangeView(store, table);
+const lock = new Lock(store, () => overall.result);
+const trade = new Trade(store, () => lock.epsilon);
+const frontier = new Frontier(store, scenarios);
+let lastCause = null; // of a change of the design
+
+/** Show a pair of the release, by the numbers of its paths, behind "Tune". */
+function lookAt(numbers) {
+  const { design } = store.state;
+  const bypassed = (number) => design.paths.find((path) => path.number === number)?.bypassed ?? fullPath(design);
+  byId("tune").open = true;
+  store.change(numbers.reduce((state, number, i) => withPath(state, i, bypassed(number)), store.state));
+}
 
 store.addEventListener("change", ({ detail: { before, cause, since } }) => {
   const { state } = store;
   const differs = (...names) => names.some((name) => before?.[name] !== state[name]);
   table.update(state);
   showFrame(store);
-  if (cause === "open") tile.reset();
-  if (differs("design", "pair", "ask")) accounting.account(state, since);
+  if (cause === "open") release.reset();
   const { levels, paths } = before?.design ?? {};
   if (differs("ask") || levels !== state.design.levels || paths !== state.design.paths) {
     overall.invalidate();
-    tile.stale();
+    release.stale();
+    lastCause = cause;
+    lock.update(state, cause);
+    trade.update(state);
+    if (release.isAutomatic) exchange.wait();
+    else {
+      exchange.update();
+      frontier.update();
+    }
   }
-  if (differs("a") || (differs("ask") && state.a)) accounting.accountA(state);
+  if (differs("design", "pair", "ask")) accounting.account(state, since);
+  if (differs("kept", "against", "typical")) results.draw();
+  if (state.kept.length && differs("kept", "ask") && !overall.isBusy) scenarios.account(() => store.state);
   address.write(cause);
 });
 
@@ -73,15 +115,14 @@ function certify() {
 }
 
 function calibrate() {
-  const { design, ask, a } = store.state;
+  const { design, ask } = store.state;
   calibrateDialog({
     design: asked(design),
     pair: askedPair(store.state),
     target: { epsilon: ask.epsilon ?? "", delta: ask.delta },
-    hasA: a !== null,
-    apply: (found, keepAsA) => {
-      const kept = keepAsA ? scenario(store.state) : store.state.a;
-      store.change({ ...store.state, design: found, a: kept }, { cause: "calibrate" });
+    apply: (found, keep) => {
+      const kept = keep ? withScenarioKept(store.state) : store.state;
+      store.change({ ...kept, design: found }, { cause: "calibrate" });
     },
   });
 }
@@ -93,20 +134,17 @@ const ACTS = {
   open: () => opening.show(),
   save: () => saveDesign(store.state, accounting.answer),
   account: () => overall.run(),
-  keep: () => store.change({ ...store.state, a: scenario(store.state) }),
+  keep: () => store.change(withScenarioKept(store.state)),
   help: helpDialog,
 };
 
 function wireButtons() {
   const { undo, redo, open, help, keep } = ACTS;
-  listen("click", { undo, redo, open, help, "keep-a": keep, calibrate, certify });
+  listen("click", { undo, redo, open, help, "keep-scenario": keep, calibrate, certify });
   listen("click", {
     share: () => copyLink(address),
-    swap: () => store.change({ ...store.state, ...store.state.a, a: scenario(store.state) }),
-    "copy-a": () => store.change({ ...store.state, ...store.state.a }),
-    "drop-a": () => store.change({ ...store.state, a: null }),
   });
-  menu(byId("export"), byId("export-menu"), exportEntries(store, certify, ACTS.save));
+  menu(byId("export"), byId("export-menu"), exportEntries(store, certify, ACTS.save, () => lock.epsilon));
   byId("title").addEventListener("input", ({ target }) =>
     store.change(withTitle(store.state, target.value), { group: "title" }),
   );
@@ -115,7 +153,8 @@ function wireButtons() {
 
 function wireKeys() {
   document.addEventListener("keydown", (event) => {
-    if (document.querySelector("dialog[open]") || !store.state) return;
+    if (document.querySelector("dialog[open]")) return;
+    if (!store.state && actOf(event, "page") !== "open") return;
     const isWriting = event.target.matches("input[type=text], textarea");
     const act = actOf(event, "page") ?? (isWriting ? undefined : actOf(event, "page outside of fields"));
     if (!act) return;
@@ -131,10 +170,12 @@ async function begin() {
   wireQuestions(store);
   wireSkips();
   wireTheme();
+  wireTune();
   try {
-    const [start, found] = await Promise.all([get("/start"), address.read().catch(address.damaged)]);
+    const [start, found] = await Promise.all([get("/start"), address.read().catch((error) => ({ error }))]);
     setText(byId("version"), `exactdp ${start.version}`);
-    if (found) store.restore(found.state, found.past, found.future);
+    if (found?.error) opening.show(found.error.message); // and nothing else is opened in its place
+    else if (found) store.restore(found.state, found.past, found.future);
     else store.change(opened(start.design), { cause: "start" });
   } catch (error) {
     notify("error", `${error.message} Start it with: exactdp studio.`, {

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from exactdp.apps.studio.work import designs, overall, pair, tools
+from exactdp.apps.studio.work import designs, exchange, overall, pair, tools
 from exactdp.apps.studio.work.designs import Record
 from exactdp.arithmetic_state import steady
 
@@ -32,6 +32,11 @@ QUESTIONS = {
     "convert": Kind(tools.convert),
     "calibrate": Kind(tools.calibrated, "long"),
     "certify": Kind(tools.certificate, "long"),
+    "exchange": Kind(exchange.exchange, "long"),
+    "hold": Kind(exchange.hold, "long"),
+    "trade": Kind(exchange.trade, "long"),
+    "frontier": Kind(exchange.frontier, "long"),
+    "verify": Kind(tools.verified, "long"),
     "table": Kind(tools.table, "long"),
     "report": Kind(tools.report, "report"),
     "overall_plan": Kind(overall.plan, "long"),

@@ -18,7 +18,7 @@ from exactdp.census.study import Study
 from exactdp.census.worst_pair import Candidates
 from exactdp.numerals import whole_text
 
-_EPSILONS_IN_A_PART = 4
+_EPSILONS_IN_A_PART = 12
 _LAST_FIRST = ("delta_curve", "beta")  # quantities whose last arguments are planned first
 
 
@@ -93,15 +93,16 @@ def _point(alpha: float, beta: float) -> answers.TradeOffPoint:
 
 
 def _delta_rows(study: Study, rho: Fraction, at: list[Fraction], quantity: Quantity) -> list[answers.OverallDelta]:
-    bounds = study.delta_bounds(at)
+    is_drawn = quantity == "delta_curve"
+    bounds = overall_of(study.release).drawn_deltas(at) if is_drawn else list(zip(*study.delta_bounds(at), strict=True))
     return [
         {
-            "epsilon": float(epsilon) if quantity == "delta_curve" else whole_text(epsilon),
+            "epsilon": float(epsilon) if is_drawn else whole_text(epsilon),
             "lower": float(lower),
             "upper": float(upper),
             **other_accounts(rho, "epsilon", epsilon),
         }
-        for epsilon, lower, upper in zip(at, bounds.lower, bounds.upper, strict=True)
+        for epsilon, (lower, upper) in zip(at, bounds, strict=True)
     ]
 
 

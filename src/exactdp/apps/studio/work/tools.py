@@ -8,15 +8,16 @@ from importlib.util import find_spec
 
 from exactdp.accounting.composition import Composition
 from exactdp.apps.studio.schema.answers import UNTIMED, CalibrationAnswer, Converted, TextFile
+from exactdp.apps.studio.schema.exchange_answers import VerificationAnswer
 from exactdp.apps.studio.work import designs
 from exactdp.apps.studio.work.designs import Record, about, read_grids
 from exactdp.apps.studio.work.pair import alphas_for, delta_curve, noise, other_accounts, quick
-from exactdp.census.certification import certify
+from exactdp.census.certification import certify, read_certificate, verify
+from exactdp.census.design_certificate import DesignCertificate
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import account_pairs
 from exactdp.census.releases import Release
 from exactdp.census.savings import calibrate_release, is_in_range
-from exactdp.census.study import make_study
 from exactdp.census.summary import summarize
 from exactdp.census.tables import calibration_text, numeric_csv, pairs_csv
 from exactdp.census.workers import Serial
@@ -104,6 +105,19 @@ def certificate(question: Record) -> TextFile:
     return {"text": found.to_json(), "file_name": f"{designs.file_stem(release.name)}-certificate.json"}
 
 
+def verified(question: Record) -> VerificationAnswer:
+    """Whether a certificate holds, proved again by other routes; a text that is no certificate is refused."""
+    record = read_certificate(question["text"])
+    found = verify(record)
+    return {
+        "holds": found.holds,
+        "reason": found.reason,
+        "of_design": isinstance(record, DesignCertificate),
+        "checks": [{"name": check.name, "passed": check.passed, "note": check.note} for check in found.checks],
+        **UNTIMED,
+    }
+
+
 def table(question: Record) -> TextFile:
     """A table of the design as CSV."""
     release, numbers = designs.chosen_pair(question["design"], question["pair"])
@@ -148,12 +162,16 @@ def _curve_csv(composition: Composition, question: Record) -> str:
 
 def report(question: Record) -> TextFile:
     """The HTML report of the design as one self-contained file; takes up to a minute."""
-    from exactdp.apps.report import build
+    from exactdp.apps.report import build, study_for_report
+    from exactdp.apps.report.decision import MemoQuestion
 
     release = designs.release_of(question["design"])
     with about("delta"):
         grids, headline = Grids.of_report(question["delta"], question["deltas"])
-    study = make_study(release, grids)
+    others = {one["name"]: designs.release_of(one["design"]) for one in question["against"]}
+    memo = MemoQuestion(others, question["within"], question["typical"])
+    memo.checked(release)
+    study = study_for_report(release, grids, Serial())
     summary = summarize(study, Serial(), headline)
-    text = build(study, summary, delta=headline, charts=find_spec("matplotlib") is not None)
+    text = build(study, summary, delta=headline, charts=find_spec("matplotlib") is not None, **memo._asdict())
     return {"text": text, "file_name": f"{designs.file_stem(release.name)}-report.html"}

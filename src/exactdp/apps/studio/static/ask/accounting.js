@@ -1,10 +1,10 @@
-/** From a state to its numbers: the pair, scenario A beside it, what zCDP says. A refusal leaves the last good answer. */
+/** From a state to the numbers of its pair, and what zCDP says. A refusal leaves the last good answer. */
 
 import { ask, failure, Refusal } from "./api.js";
 import { LatestQuestion } from "./latest.js";
 import { pairQuestion } from "./questions.js";
 
-const CURVES = { delta_curve: { num: 49, least: "1e-15" }, tradeoff: { num: 65 }, noise: true };
+const CURVES = { delta_curve: { num: 65, least: "1e-15" }, tradeoff: { num: 65 }, noise: true };
 const ZCDP_POINTS = 25;
 const MOST_CONVERSIONS = 200;
 const REST = 300; // ms without an edit before zCDP's curve is asked for: it is not to hold up the next one
@@ -12,18 +12,16 @@ const RETRY = 1500; // ms after which a server that is gone is asked again
 
 export class Accounting {
   answer = null;
-  kept = null;
   #state = null;
   #ofPair = new LatestQuestion();
-  #ofA = new LatestQuestion();
   #ofZcdp = new LatestQuestion();
   #conversions = new Map();
   #resting = null;
 
   /**
    * `view` shows what became of the questions: draw() when more is known, working(isWorking), answered(answer, since),
-   * refused(error, isPresent, again), refusedA(error), unreachable(). Then first(answer) is called where epsilon was
-   * not asked yet, and painted() after every answer.
+   * refused(error, isPresent, again), unreachable(). Then first(answer) is called where epsilon was not asked yet, and
+   * painted(since) after every answer.
    */
   constructor(view, { first, painted }) {
     Object.assign(this, { view, first, painted });
@@ -42,28 +40,13 @@ export class Accounting {
     this.view.working(true);
   }
 
-  /** Account for scenario A, with the same questions. */
-  accountA({ a, ask: asks }) {
-    this.kept = null;
-    this.view.draw();
-    if (!a) return;
-    this.#ofA.put(async (signal) => {
-      try {
-        this.kept = await ask("/pair", pairQuestion(a, asks, CURVES), signal);
-        this.view.draw();
-      } catch (error) {
-        if (failure(error) instanceof Refusal) this.view.refusedA(error);
-      }
-    });
-  }
-
   async #account(state, since, signal) {
     try {
       this.answer = await ask("/pair", pairQuestion(state, state.ask, CURVES), signal);
       this.view.answered(this.answer, since);
       this.#convert(this.answer);
       if (state.ask.epsilon === null) this.first(this.answer);
-      this.painted();
+      this.painted(since);
     } catch (error) {
       const problem = failure(error);
       const isPresent = () => state === this.#state;

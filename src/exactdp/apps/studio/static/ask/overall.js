@@ -1,21 +1,38 @@
-/** The guarantee over all pairs of paths: asked for on request or when the user rests. */
+/** The guarantee over all pairs of paths: asked for on request or when the user rests; what was known once stays known. */
 
 import { failure, lines, Refusal } from "./api.js";
 
-const REST = 200; // ms without a change before the whole release is accounted for
+const REST = 120; // ms after the pair's numbers without a change before the whole release is accounted for
+const MOST_KEPT = 60; // answers
 
 export class OverallRun {
   result = null; // of the present design
   #controller = null;
   #resting = null;
+  #answers = new Map();
 
   /**
-   * `view` shows how it goes: begun(), advanced(done, steps), known(result so far), done(result, seconds), ended(), and
+   * `view` shows how it goes: begun(since), advanced(done, steps), known(result so far), done(result, seconds), ended(), and
    * knows whether to ask without being told: isAutomatic. `request()` gives the body of the question; done() and
    * failed(error) hear the end.
    */
   constructor(view, { request, done, failed }) {
     Object.assign(this, { view, request, done, failed });
+  }
+
+  get isBusy() {
+    return this.#controller !== null;
+  }
+
+  /** The answer to a question, if it was asked before. */
+  recall(question) {
+    return this.#answers.get(JSON.stringify(question)) ?? null;
+  }
+
+  /** Keep an answer that was asked for elsewhere. */
+  keep(question, result) {
+    if (this.#answers.size >= MOST_KEPT) this.#answers.delete(this.#answers.keys().next().value);
+    this.#answers.set(JSON.stringify(question), result);
   }
 
   /** The design has changed: what is known of it belongs to the past, and a run for it is ended. */
@@ -25,10 +42,11 @@ export class OverallRun {
     clearTimeout(this.#resting);
   }
 
-  /** The pair's numbers are there: go on with the whole release once the user rests. */
-  rest() {
+  /** The pair's numbers are there: go on with the whole release once the user rests. `since` is when the user acted. */
+  rest(since) {
     clearTimeout(this.#resting);
-    if (this.view.isAutomatic) this.#resting = setTimeout(() => this.run(), REST);
+    if (!this.view.isAutomatic || this.result || this.isBusy) return;
+    this.#resting = setTimeout(() => this.run(since), this.recall(this.request()) ? 0 : REST);
   }
 
   cancel() {
@@ -37,31 +55,15 @@ export class OverallRun {
     this.view.ended();
   }
 
-  async run() {
+  async run(since = performance.now()) {
     this.cancel();
     clearTimeout(this.#resting);
     const controller = new AbortController();
     this.#controller = controller;
-    this.view.begun();
-    const known = { epsilon: [], worst_pair: [], delta: [], beta: [] };
+    this.view.begun(since);
+    const question = this.request();
     try {
-      for await (const line of lines("/overall", this.request(), controller.signal)) {
-        if (line.event === "error") throw new Refusal(line.error);
-        if (line.event === "start") {
-          known.pairs = line.pairs;
-          this.view.advanced(0, line.steps);
-        }
-        if (line.event === "part") {
-          this.view.advanced(line.done, line.steps);
-          known[line.quantity]?.push(...line.rows);
-          this.view.known(known);
-        }
-        if (line.event === "done") {
-          this.result = line.result;
-          this.view.done(line.result, line.seconds);
-          this.done();
-        }
-      }
+      await this.#follow(question, controller.signal);
     } catch (error) {
       const problem = failure(error);
       if (problem) this.failed(problem);
@@ -71,5 +73,36 @@ export class OverallRun {
         this.view.ended();
       }
     }
+  }
+
+  async #follow(question, signal) {
+    const before = this.recall(question);
+    if (before) {
+      this.#end(before, 0);
+      return;
+    }
+    const known = { epsilon: [], worst_pair: [], delta: [], beta: [] };
+    for await (const line of lines("/overall", question, signal)) {
+      if (line.event === "error") throw new Refusal(line.error);
+      if (line.event === "start") {
+        Object.assign(known, { pairs: line.pairs, rho: line.rho });
+        this.view.advanced(0, line.steps);
+      }
+      if (line.event === "part") {
+        this.view.advanced(line.done, line.steps);
+        known[line.quantity]?.push(...line.rows);
+        this.view.known(known);
+      }
+      if (line.event === "done") {
+        this.keep(question, line.result);
+        this.#end(line.result, line.seconds);
+      }
+    }
+  }
+
+  #end(result, seconds) {
+    this.result = result;
+    this.view.done(result, seconds);
+    this.done();
   }
 }

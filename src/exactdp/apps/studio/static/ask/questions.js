@@ -1,6 +1,8 @@
 /** The bodies of the questions that are asked of the server. */
 
-import { pathNumber } from "../state/design.js";
+import { fullPath, pathNumber } from "../state/design.js";
+
+const NOTHING = { delta: "1e-10", epsilon: null, alpha: "0.05" };
 
 /** The design without the cells that are empty. */
 export function asked(design) {
@@ -22,8 +24,14 @@ export function pairQuestion(scenario, ask, rest) {
   return { ...releaseQuestion(scenario.design, ask), pair: askedPair(scenario), ...rest };
 }
 
-/** All pairs of a design: fewer points of the curves, and the worst pair. */
+/** All pairs of a design, with the worst of them. */
 export function overallQuestion({ design, ask }) {
-  const curves = { delta_curve: { num: 13, least: "1e-15" }, tradeoff: { num: 33 } };
+  const curves = { delta_curve: { num: 97, least: "1e-15" }, tradeoff: { num: 101 } };
   return { ...releaseQuestion(design, ask), ...curves, worst_pair: true };
+}
+
+/** The noise of a scenario's full path. */
+export function noiseQuestion({ design }) {
+  const full = fullPath(design);
+  return pairQuestion({ design, pair: [full, full] }, NOTHING, { delta_curve: null, tradeoff: null, noise: true });
 }

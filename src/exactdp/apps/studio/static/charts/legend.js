@@ -5,13 +5,12 @@ import { element, marker } from "./svg.js";
 
 export const MARKERS = {
   exact: null,
+  pair: null,
   optimal: "square",
   simple: "triangle",
   gaussian: "diamond",
   kept: "circle",
-  whole: "circle",
 };
-export const POINTS_ONLY = new Set(["whole"]); // too few points for lines between them to be true
 
 export class Legend {
   off = new Set();
@@ -24,7 +23,7 @@ export class Legend {
   }
 
   update(series) {
-    const shown = series.map(({ id }) => id).join();
+    const shown = series.map(({ id, name }) => id + name).join();
     if (shown === this.#shown) return;
     this.#shown = shown;
     this.list.replaceChildren(...series.map((one) => make("li", {}, this.#button(one))));
@@ -35,9 +34,14 @@ export class Legend {
     return this.list.querySelector(`[data-series="${id}"] path`);
   }
 
+  /** The marker on it, if it has one. */
+  marks(id) {
+    return this.list.querySelector(`[data-series="${id}"] .marker`);
+  }
+
   #button({ id, name }) {
     const sample = element("svg", { viewBox: "0 0 22 10", "aria-hidden": "true" });
-    if (!POINTS_ONLY.has(id)) sample.append(element("path", { d: "M1 5H21", class: `line ${id}` }));
+    sample.append(element("path", { d: "M1 5H21", class: `line ${id}` }));
     if (MARKERS[id]) sample.append(element("path", { d: marker(MARKERS[id], 11, 5), class: `marker ${id}` }));
     const press = () => button.setAttribute("aria-pressed", String(!this.off.has(id)));
     const onclick = () => {

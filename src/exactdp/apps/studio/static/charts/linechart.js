@@ -4,7 +4,7 @@ import { make } from "../dom.js";
 import { powerOfTen } from "../state/format.js";
 import { actOf } from "../state/shortcuts.js";
 import { exponentTicks, linear, roundTicks } from "./axes.js";
-import { Legend, MARKERS, POINTS_ONLY } from "./legend.js";
+import { Legend, MARKERS } from "./legend.js";
 import { Numbers } from "./numbers.js";
 import { element, marker, path } from "./svg.js";
 
@@ -57,7 +57,7 @@ export class LineChart {
 
   /** Names and line samples, for the legend of a saved picture. */
   get legendItems() {
-    return this.#visible().map(({ id, name }) => ({ name, sample: this.legend.sample(id) }));
+    return this.#visible().map(({ id, name }) => ({ name, sample: this.legend.sample(id), marks: this.legend.marks(id) }));
   }
 
   #visible() {
@@ -116,9 +116,10 @@ export class LineChart {
 
   /** From the least to the largest value; whole decades on a logarithmic axis. */
   #range(axis, values) {
-    const { log, range } = this.axes[axis];
+    const { log, range, deepest = -Infinity } = this.axes[axis];
     if (range) return range;
-    const [low, high] = values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
+    const [least, high] = values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
+    const low = Math.max(least, deepest);
     return log ? [Math.floor(low), Math.max(Math.ceil(high), Math.floor(low) + 1)] : [low, high];
   }
 
@@ -169,19 +170,29 @@ export class LineChart {
     this.layers.marks.replaceChildren(...nodes);
   }
 
-  #line({ id, x, y }) {
-    const places = x.map((value, i) => [this.toX(value), this.toY(y[i])]);
+  #line({ id, drawn }) {
     const shape = MARKERS[id];
-    const nodes = POINTS_ONLY.has(id) ? [] : [element("path", { class: `line ${id}`, d: path(places) })];
+    const through = drawn.map(([atX, atY]) => [this.toX(atX), this.toY(atY)]);
+    const nodes = [element("path", { class: `line ${id}`, d: path(through) })];
     if (shape) {
-      const step = POINTS_ONLY.has(id) ? 1 : Math.max(1, Math.floor(places.length / MARKS_ALONG));
-      const first = Math.floor(step / 2);
-      const some = places.filter(([px, py], i) => i % step === first && Number.isFinite(px) && Number.isFinite(py));
+      const some = this.#evenly(through);
       nodes.unshift(
         element("path", { class: `marker ${id}`, d: some.map(([px, py]) => marker(shape, px, py)).join("") }),
       );
     }
     return nodes;
+  }
+
+  /** Points of a line at fixed places along the axis, where markers stay when the numbers change. */
+  #evenly(points) {
+    const [left, right] = [MARGIN.left, this.plot.clientWidth - MARGIN.right];
+    const places = Array.from({ length: MARKS_ALONG }, (_, k) => left + ((k + 0.5) * (right - left)) / MARKS_ALONG);
+    return places.flatMap((at) => {
+      const i = points.findIndex(([x], j) => j > 0 && (points[j - 1][0] - at) * (x - at) <= 0 && x !== points[j - 1][0]);
+      if (i < 0) return [];
+      const [[x0, y0], [x1, y1]] = [points[i - 1], points[i]];
+      return [[at, y0 + ((y1 - y0) * (at - x0)) / (x1 - x0)]];
+    });
   }
 
   #nearest(value) {
@@ -194,7 +205,7 @@ export class LineChart {
     const at = this.series[0].x[index];
     return this.#visible().map((one) => {
       const exact = one.x.indexOf(at);
-      const y = exact >= 0 ? one.y[exact] : POINTS_ONLY.has(one.id) ? null : between(one, at);
+      const y = exact >= 0 ? one.y[exact] : between(one, at);
       return { ...one, at: y, text: y === null ? "–" : this.axes.y.text(y) };
     });
   }
@@ -230,7 +241,9 @@ export class LineChart {
     this.tip.hidden = false;
     const room = this.plot.clientWidth - x - 16;
     this.tip.style.left = `${room > this.tip.offsetWidth ? x + 12 : Math.max(0, x - this.tip.offsetWidth - 12)}px`;
-    this.tip.style.top = `${MARGIN.top + 4}px`;
+    const curve = readings.find(({ at: y }) => y !== null);
+    const wanted = (curve ? this.toY(curve.at) : 0) - this.tip.offsetHeight / 2;
+    this.tip.style.top = `${Math.max(0, Math.min(this.plot.clientHeight - this.tip.offsetHeight, wanted))}px`;
   }
 
   #describe(index) {

@@ -5,7 +5,8 @@ import { product } from "./rational.js";
 /** The state of a fresh design: the full path with itself, and the questions people ask first. */
 export function opened(design, ask = {}) {
   const full = fullPath(design);
-  return { design, pair: [full, full], ask: { delta: "1e-10", epsilon: null, alpha: "0.05", ...ask }, a: null };
+  const questions = { delta: "1e-10", epsilon: null, alpha: "0.05", ...ask };
+  return { design, pair: [full, full], ask: questions, kept: [], against: null, typical: {} };
 }
 
 /** The bypassed levels of the path that bypasses the fewest. */
@@ -26,6 +27,20 @@ export function pathName(number, bypassed) {
   const words = bypassed.length ? `without ${bypassed.join(", ")}` : "full path";
   return number === null ? words : `${number}: ${words}`;
 }
+
+/** What paths of a release bypass, and which levels get the budget of those. */
+export function pathWords(design, numbers) {
+  const sentences = numbers.map((number) => {
+    const { bypassed } = design.paths.find((path) => path.number === number) ?? { bypassed: [] };
+    if (!bypassed.length) return `Path ${number} bypasses nothing.`;
+    const names = levelNames(design);
+    const heirs = bypassed.map((name) => names.slice(0, names.indexOf(name)).findLast((above) => !bypassed.includes(above)));
+    return `Path ${number} bypasses ${listed(bypassed)}; their budget goes to ${listed([...new Set(heirs)])}.`;
+  });
+  return sentences.join(" ");
+}
+
+const listed = (names) => (names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0]);
 
 export const levelNames = (design) => design.levels.map(({ name }) => name);
 
@@ -160,9 +175,50 @@ export function withLevelRemoved(state, gone) {
   return withDesign(result, { paths });
 }
 
-/** What scenario A keeps of a state. */
-export function scenario({ design, pair }) {
-  return { design, pair };
+/** A typical count of a level, as typed; an empty text means that none is known. */
+export function withTypical(state, level, text) {
+  const { [level]: _, ...rest } = state.typical;
+  return { ...state, typical: text ? { ...rest, [level]: text } : rest };
+}
+
+/** The typical counts that are whole numbers, by level. */
+export function typicalCounts({ design, typical }) {
+  const counts = levelNames(design).map((name) => [name, Number((typical[name] ?? "").replace(/[\s,]/g, ""))]);
+  return new Map(counts.filter(([, count]) => Number.isInteger(count) && count > 0));
+}
+
+/** The scenario that the others are compared with, or null. */
+export function reference({ kept, against }) {
+  return kept.find(({ name }) => name === against) ?? null;
+}
+
+/** The present design among the scenarios, under the next free letter, and the one to compare with. */
+export function withScenarioKept(state, name = nextName(state.kept)) {
+  const { design, pair } = state;
+  return { ...state, kept: [...state.kept, { name, design, pair }], against: name };
+}
+
+function nextName(kept) {
+  const letters = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZ"];
+  const isFree = (name) => kept.every((one) => one.name !== name);
+  return letters.find(isFree) ?? `Scenario ${kept.length + 1}`;
+}
+
+/** A scenario's design in the place of the present one. */
+export function withScenarioOpened(state, name) {
+  const { design, pair } = state.kept.find((one) => one.name === name);
+  return { ...state, design, pair };
+}
+
+export function withScenarioRenamed(state, from, to) {
+  const kept = state.kept.map((one) => (one.name === from ? { ...one, name: to } : one));
+  return { ...state, kept, against: state.against === from ? to : state.against };
+}
+
+export function withScenarioRemoved(state, name) {
+  const kept = state.kept.filter((one) => one.name !== name);
+  const against = state.against === name ? (kept.at(-1)?.name ?? null) : state.against;
+  return { ...state, kept, against };
 }
 
 /** A small design to start from. */

@@ -1,7 +1,7 @@
 /** Where a design lives: in the address of the page, in this browser, or in a file the user saves. */
 
 const FORMAT = "exactdp studio design";
-const VERSION = 1;
+const VERSION = 2; // 1 had one scenario, A
 const LONGEST_LINK = 12_000;
 const STORED = "exactdp-studio/design/";
 const MOST_STORED = 8;
@@ -97,14 +97,19 @@ export function toFile(state) {
   return `${JSON.stringify({ format: FORMAT, version: VERSION, ...state }, null, 2)}\n`;
 }
 
-/** Whether the text is a budget file in JSON, which is for the server to read; design files of the studio are read here. */
-export function isBudget(text) {
+function formatOf(text) {
   try {
-    return JSON.parse(text)?.format === "exactdp design";
+    return JSON.parse(text)?.format;
   } catch {
-    return false;
+    return undefined;
   }
 }
+
+/** Whether the text is a budget file in JSON, which is for the server to read; design files of the studio are read here. */
+export const isBudget = (text) => formatOf(text) === "exactdp design";
+
+/** Whether the text is a certificate, of a pair or of a whole design: it is not opened but verified. */
+export const isCertificate = (text) => ["exactdp certificate", "exactdp design certificate"].includes(formatOf(text));
 
 /** The state in a design file; throws a sentence where the file is none. */
 export function fromFile(text, name) {
@@ -140,18 +145,27 @@ function isDesign(design) {
 
 const isScenario = (value) =>
   isDesign(value?.design) && isList(value?.pair, (path) => isList(path, isText)) && value.pair.length === 2;
+const isNamed = (value) => isText(value?.name) && value.name !== "" && isScenario(value);
 
 /** A record of the right shape; the numbers in it are for the server to judge. */
 function checked(record, what) {
-  if (record?.version !== VERSION)
-    throw new Error(`${what} is of version ${record?.version ?? "unknown"}. This studio reads version ${VERSION}.`);
-  const { design, pair, ask, a = null } = record;
+  if (record?.version !== VERSION && record?.version !== 1)
+    throw new Error(`${what} is of version ${record?.version ?? "unknown"}. This studio reads versions 1 and ${VERSION}.`);
+  const { design, pair, ask, kept, against, typical = {} } = record.version === 1 ? ofVersion1(record) : record;
   const asksWell = isText(ask?.delta) && isText(ask?.alpha) && (ask?.epsilon === null || isText(ask?.epsilon));
-  if (!isScenario({ design, pair }) || !asksWell || !(a === null || isScenario(a))) {
+  const isBoard = isList(kept, isNamed) && new Set(kept.map(({ name }) => name)).size === kept.length;
+  if (!isScenario({ design, pair }) || !asksWell || !isBoard || !isList(Object.entries(typical), (row) => row.every(isText))) {
     throw new Error(`${what} lacks a part of the design. Save it again in the studio.`);
   }
   const { delta, alpha, epsilon } = ask;
-  return { design: plainDesign(design), pair, ask: { delta, alpha, epsilon }, a: a && { ...a, design: plainDesign(a.design) } };
+  const scenarios = kept.map(({ name, design: own, pair: paths }) => ({ name, design: plainDesign(own), pair: paths }));
+  const reference = scenarios.some(({ name }) => name === against) ? against : null;
+  return { design: plainDesign(design), pair, ask: { delta, alpha, epsilon }, kept: scenarios, against: reference, typical };
+}
+
+/** What version 1 called scenario A is the only one kept. */
+function ofVersion1({ a = null, ...rest }) {
+  return a ? { ...rest, kept: [{ ...a, name: "A" }], against: "A" } : { ...rest, kept: [], against: null };
 }
 
 /** Only what the page shows: nothing else in a link or a file may reach the server (a scale of the noise, for instance). */

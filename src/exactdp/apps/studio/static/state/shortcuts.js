@@ -33,7 +33,7 @@ export const SHORTCUTS = [
   { where: "page", acts: { "Ctrl+O": "open" }, keys: "Ctrl + O", does: "open a release or a file" },
   { where: "page", acts: { "Ctrl+S": "save" }, keys: "Ctrl + S", does: "save the design file" },
   { where: "page", acts: { "Ctrl+Enter": "account" }, keys: "Ctrl + Enter", does: "account for the whole release" },
-  { where: "page", acts: { "Alt+A": "keep" }, keys: "Alt + A", does: "keep the present design as scenario A" },
+  { where: "page", acts: { "Alt+A": "keep" }, keys: "Alt + A", does: "keep the present design as a scenario" },
   {
     where: "chart",
     acts: {

@@ -24,7 +24,8 @@ const WORDS = [
   ["zCDP, Gaussian", "zCDP's conversions are safe but loose. The Gaussian formula is no bound: it can be too low. Numbers with a tilde are estimates, or exact numbers that were cut."],
 ];
 
-function shell(dialog, id, title, ...content) {
+/** Fill a dialog and show it. */
+export function shell(dialog, id, title, ...content) {
   const close = make(
     "button",
     { className: "icon", value: "cancel", type: "button", title: "Close (Esc)", onclick: () => dialog.close() },
@@ -58,7 +59,7 @@ function wholeNumber(id) {
 }
 
 /** A form whose submission runs `work(signal)`; while it runs there is a bar and a way to cancel. */
-function workForm(dialog, label, fields, work) {
+export function workForm(dialog, label, fields, work) {
   const submit = make("button", { type: "submit", className: "primary" }, label);
   const cancel = make("button", { type: "button", hidden: true, onclick: () => controller?.abort() }, "Cancel");
   const bar = make("progress", { hidden: true, aria: { label: `${label}: working` } });
@@ -88,8 +89,8 @@ function workForm(dialog, label, fields, work) {
   return form;
 }
 
-/** Ask for a target, show what meets it, and hand the design to `apply(design, keepAsA)`. */
-export function calibrateDialog({ design, pair, target, hasA, apply }) {
+/** Ask for a target, show what meets it, and hand the design to `apply(design, keep)`. */
+export function calibrateDialog({ design, pair, target, apply }) {
   const dialog = byId("calibrate-dialog");
   const level = make(
     "select",
@@ -108,16 +109,16 @@ export function calibrateDialog({ design, pair, target, hasA, apply }) {
       { className: "fields" },
       field("epsilon", "calibrate-epsilon", target.epsilon),
       field("delta", "calibrate-delta", target.delta),
-      field("steps of the grid", "calibrate-grid", "1000"),
+      field("steps of the grid (1/n)", "calibrate-grid", "1000"),
     ),
     choice(
       "Meet it",
       "calibrate-over",
       [
-        ["pair", "for the pair shown"],
-        ["overall", "for all pairs of the release (some seconds)"],
+        ["overall", "for the whole release: every pair of paths"],
+        ["pair", "for the pair behind Tune only; the release may miss it"],
       ],
-      "pair",
+      "overall",
     ),
     make("div", { className: "field" }, make("label", { htmlFor: "calibrate-level" }, "Scale the noise of"), level),
   ];
@@ -127,7 +128,7 @@ export function calibrateDialog({ design, pair, target, hasA, apply }) {
     const body = { design, over, epsilon, delta, grid: wholeNumber("calibrate-grid") };
     const about = over === "pair" ? { pair } : { level: level.value || null };
     const found = await ask("/calibrate", { ...body, ...about }, signal);
-    const keep = make("input", { type: "checkbox", id: "calibrate-keep", checked: !hasA });
+    const keep = make("input", { type: "checkbox", id: "calibrate-keep", checked: true });
     const onclick = () => {
       dialog.close();
       apply(found.design, keep.checked);
@@ -135,10 +136,10 @@ export function calibrateDialog({ design, pair, target, hasA, apply }) {
     const use = { type: "button", className: "primary", id: "calibrate-apply", onclick };
     return [
       make("p", { className: "statement" }, found.statement),
-      make("p", { className: "quiet" }, `Total ρ becomes ${found.rho}.`),
+      make("p", { className: "quiet" }, `${over === "overall" ? "Proved for the whole release." : "Proved for this pair only, not for the release."} Total ρ becomes ${found.rho}.`),
       actions(
         make("button", use, "Use this design"),
-        make("label", { className: "check" }, keep, "keep the present design as scenario A"),
+        make("label", { className: "check" }, keep, "keep the present design as a scenario"),
       ),
     ];
   });

@@ -2,16 +2,16 @@
 
 import { byId, listen, setText } from "../dom.js";
 import { fullPath, pathNumber } from "../state/design.js";
-import { keepSetting } from "../state/memory.js";
+import { keepSetting, setting } from "../state/memory.js";
 import { keyOf } from "../state/shortcuts.js";
 
 export const FIELDS = { delta: "ask-delta", epsilon: "ask-epsilon", alpha: "ask-alpha" };
-const BUTTONS = ["calibrate", "certify", "export", "share", "keep-a", "overall-run"];
+const BUTTONS = ["calibrate", "certify", "export", "share", "keep-scenario", "overall-run"];
 const INPUTS = ["title", "scale", "scale-by", "scale-apply", "add-query", "add-level"];
 
 /** Everything around the table that depends on the state alone. */
 export function showFrame({ state, past, future }) {
-  const { design, pair, ask, a } = state;
+  const { design, pair, ask } = state;
   const title = byId("title");
   if (document.activeElement !== title) title.value = design.title || design.name;
   document.title = `${design.title || design.name} · exactdp studio`;
@@ -25,7 +25,6 @@ export function showFrame({ state, past, future }) {
   }
   byId("undo").disabled = !past.length;
   byId("redo").disabled = !future.length;
-  for (const id of ["swap", "copy-a", "drop-a"]) byId(id).disabled = !a;
   for (const id of [...BUTTONS, ...INPUTS]) byId(id).disabled = false;
   byId("add-path").hidden = pair.every((bypassed) => pathNumber(design, bypassed) !== null);
   const full = fullPath(design).join("\n");
@@ -60,6 +59,18 @@ export function wireSkips() {
       document.querySelector(link.hash).focus();
     });
   }
+}
+
+/** The pair behind "Tune": whether it is open is kept in this browser, and shown or hidden with it are its rows of the table. */
+export function wireTune() {
+  const tune = byId("tune");
+  const follow = () => document.body.classList.toggle("tuning", tune.open);
+  tune.addEventListener("toggle", () => {
+    follow();
+    keepSetting("tune", tune.open ? "open" : "closed");
+  });
+  tune.open = setting("tune", "closed") === "open";
+  follow();
 }
 
 export function wireTheme() {

@@ -1,7 +1,7 @@
-/** The headline numbers: certified ends rounded to the safe side, with the conversions and scenario A beside them. */
+/** The numbers of the pair shown: certified ends rounded to the safe side, with the conversions beside them. */
 
-import { byId, make } from "../dom.js";
-import { change, roundedDown, roundedUp } from "../state/format.js";
+import { byId, make, setText } from "../dom.js";
+import { roundedDown, roundedUp } from "../state/format.js";
 import { about, atMost, exactText, oneMinus } from "../state/numerals.js";
 import { Rational } from "../state/rational.js";
 
@@ -14,7 +14,7 @@ function withSuperscript(text) {
 }
 
 /** Put a number in a tile; its title says more and the safe end is in data-value. */
-function showNumber(id, text, safe, title) {
+export function showNumber(id, text, safe, title) {
   const node = byId(id);
   if (node.dataset.text !== text) {
     node.dataset.text = text;
@@ -40,7 +40,7 @@ function notes(id, rows) {
 const between = (lower, upper) => `Certified: at least ${lower}, at most ${upper}`;
 
 /** Put the upper end of a certified interval in a tile; both ends are in its title. */
-export function showUpper(id, { lower, upper }, digits) {
+function showUpper(id, { lower, upper }, digits) {
   showNumber(id, roundedUp(lower, upper, digits), upper, between(lower, upper));
 }
 
@@ -60,30 +60,31 @@ function conversions(row, digits) {
   ];
 }
 
-/** Draw the answer of one pair; `kept` is the answer of scenario A, `zcdpBeta` what zCDP says of beta, or null. */
-export function showHeadline(answer, kept, zcdpBeta) {
+/** Draw the answer of one pair; `zcdpBeta` is what zCDP says of beta, or null. */
+export function showPair(answer, ask, zcdpBeta) {
   const [epsilon, delta, beta] = [answer.epsilon[0], answer.delta[0], answer.beta[0]];
-  const last = (from, to) => (kept ? [["against A", change(from(kept), to), "kept"]] : []);
+  setText(byId("epsilon-label"), `ε of this pair at δ = ${ask.delta}`);
   showUpper("epsilon-value", epsilon);
-  notes("epsilon-notes", [...conversions(epsilon, 6), ...last((k) => k.epsilon[0].upper, epsilon.upper)]);
+  notes("epsilon-notes", conversions(epsilon, 6));
   if (delta) {
+    setText(byId("delta-label"), `δ at ε = ${ask.epsilon ?? delta.epsilon}`);
     showUpper("delta-value", delta, 11);
-    notes("delta-notes", [...conversions(delta, 4), ...last((k) => k.delta[0]?.upper, delta.upper)]);
+    notes("delta-notes", conversions(delta, 4));
   }
   if (beta) {
     const low = 1 - beta.upper;
+    setText(byId("power-label"), `Power at α = ${ask.alpha}`);
     showNumber(
       "power-value",
       roundedUp(low, beta.power, 10),
       beta.power,
-      `${between(low, beta.power)}. The best test with false-positive rate alpha recognises the record that was used with this probability.`,
+      `${between(low, beta.power)}. The best test with this rate of false alarms recognises the record that was used with this probability.`,
     );
-    const missed = [
+    notes("power-notes", [
       ["misses (β)", roundedDown(beta.lower, beta.upper, 8)],
       ["zCDP", zcdpBeta === null ? "…" : atMost(oneMinus(zcdpBeta), 6)],
       ["Gaussian", `${about(oneMinus(beta.gaussian), 6)}, no bound`, "estimate"],
-    ];
-    notes("power-notes", [...missed, ...last((k) => k.beta[0]?.power, beta.power)]);
+    ]);
   }
   const rho = answer.rho;
   showNumber("rho-value", exactText(Rational.parse(rho)), rho, `rho = ${rho} exactly`);
@@ -91,7 +92,6 @@ export function showHeadline(answer, kept, zcdpBeta) {
     ["exactly", rho],
     ["√(2ρ)", about(answer.mu, 6)],
     ["queries", `${answer.mechanisms} in the pair`],
-    ...(kept ? [["A", exactText(Rational.parse(kept.rho)), "kept"]] : []),
   ]);
 }
 
@@ -99,5 +99,5 @@ export function showHeadline(answer, kept, zcdpBeta) {
 export function inWords(answer) {
   const [epsilon, beta] = [answer.epsilon[0], answer.beta[0]];
   const power = beta ? ` Power at most ${atMost(beta.power, 4)} at alpha ${beta.alpha}.` : "";
-  return `Epsilon at most ${roundedUp(epsilon.lower, epsilon.upper, 6)} at delta ${epsilon.delta}.${power}`;
+  return `This pair: epsilon at most ${roundedUp(epsilon.lower, epsilon.upper, 6)} at delta ${epsilon.delta}.${power}`;
 }

@@ -1,14 +1,14 @@
-/** What is known, on the page: headline, charts, comparison; refusals where they belong, old numbers marked. */
+/** What is known, on the page: the pair, the charts, the scenarios; refusals where they belong, old numbers marked. */
 
 import { profile, PROFILE_AXES, tradeoff, TRADEOFF_AXES } from "../charts/curves.js";
 import { LineChart } from "../charts/linechart.js";
 import { NoiseChart } from "../charts/noisechart.js";
-import { byId, listen, measure, setText } from "../dom.js";
-import { pathName, pathNumber } from "../state/design.js";
-import { showComparison } from "./compare.js";
+import { byId, listen, make, measure, setText } from "../dom.js";
+import { pathName, pathNumber, reference, typicalCounts } from "../state/design.js";
+import { about } from "../state/numerals.js";
 import { chartButtons } from "./files.js";
 import { FIELDS } from "./frame.js";
-import { inWords, showHeadline } from "./headline.js";
+import { inWords, showPair } from "./headline.js";
 import { announce, dismiss, notify } from "./notices.js";
 
 const TYPING = 400; // ms for which an unfinished number is not called an error
@@ -16,18 +16,18 @@ const SLOW = 250; // ms after which the page says that it is working
 const VERY_SLOW = 700; // ms after that when the numbers shown are called those of an earlier design
 
 export class Results {
-  #scale = "linear";
+  #scale = "log";
   #lastZcdp = null;
   #error = null;
   #working = null;
 
-  /** `known()` gives the answer, that of scenario A (kept), what zCDP says and the guarantee of the whole release. */
-  constructor(store, table, known) {
-    Object.assign(this, { store, table, known });
+  /** `known()` gives the answer of the pair, what zCDP says, the guarantee of the whole release, and what is known of scenarios. */
+  constructor(store, table, board, known) {
+    Object.assign(this, { store, table, board, known });
     const profileLabel = "Privacy profile: delta by epsilon";
     const tradeoffLabel = "Trade-off curve: type II error beta by type I error alpha";
     this.profile = new LineChart(byId("profile-chart"), profileLabel, PROFILE_AXES);
-    this.tradeoff = new LineChart(byId("tradeoff-chart"), tradeoffLabel, TRADEOFF_AXES.linear);
+    this.tradeoff = new LineChart(byId("tradeoff-chart"), tradeoffLabel, TRADEOFF_AXES.log);
     this.noise = new NoiseChart(byId("noise-chart"));
     const titles = { profile: "Privacy profile", tradeoff: "Trade-off", noise: "Noise by level" };
     for (const [name, title] of Object.entries(titles))
@@ -43,37 +43,47 @@ export class Results {
         this.draw();
       },
     });
-    showComparison(byId("compare-body"), null, null, null);
+    byId("tune").addEventListener("toggle", () => this.draw());
+  }
+
+  get isTuning() {
+    return byId("tune").open;
   }
 
   /** Draw everything that is known. */
   draw() {
-    const { answer, kept, zcdp, whole } = this.known();
-    if (!answer) return;
-    this.#lastZcdp = zcdp ?? this.#lastZcdp;
-    showHeadline(answer, kept, zcdp?.beta[0]?.zcdp ?? null);
-    this.profile.update(...profile(answer, kept, whole));
-    this.tradeoff.update(...tradeoff(this.#scale, answer, this.#lastZcdp, kept, whole));
-    this.noise.update(answer.noise[0], kept?.noise[0] ?? null);
+    const { answer, zcdp, whole, scenarios } = this.known();
     const { state } = this.store;
+    if (!answer || !state) return;
+    this.#lastZcdp = zcdp ?? this.#lastZcdp;
+    showPair(answer, state.ask, zcdp?.beta[0]?.zcdp ?? null);
+    const numbers = state.pair.map((bypassed) => pathNumber(state.design, bypassed) ?? "of your choice");
+    setText(byId("tune-line"), `paths ${numbers.join(" and ")}: ε at most ${byId("epsilon-value").dataset.text}`);
+    const against = reference(state);
+    const kept = against && { name: against.name, ...scenarios.known(against, state.ask) };
+    const shown = this.isTuning || !whole ? answer : null;
+    this.profile.update(...profile({ answer, shown, whole, kept: kept?.whole && kept }));
+    this.tradeoff.update(...tradeoff(this.#scale, { answer, shown, whole, kept: kept?.whole && kept }, this.#lastZcdp));
+    this.noise.update(answer.noise[0], kept?.noise ?? null);
     const first = state.pair[0];
     setText(byId("noise-path"), `on path ${pathName(pathNumber(state.design, first), first)}`);
-    showComparison(byId("compare-body"), state, kept, answer);
+    showUsefulness(answer.noise[0], typicalCounts(state));
+    this.board.draw(state, whole, answer, scenarios);
   }
 
   answered(answer, since) {
     this.#clearErrors();
     this.draw();
-    const inMilliseconds = (duration) => `Numbers followed in ${Math.round(duration)} ms`;
+    const inMilliseconds = (duration) => `Followed in: pair ${Math.round(duration)} ms`;
     measure("edit to paint", since, (duration) => setText(byId("latency"), inMilliseconds(duration)));
-    announce(inWords(answer));
+    if (this.isTuning) announce(inWords(answer));
     for (const remark of answer.remarks ?? []) notify("warning", remark, { key: "remark" });
   }
 
   /** Show the server's sentence where it belongs, once the user stops typing; the last good numbers stay, marked. */
   refused(error, isPresent, again) {
     clearTimeout(this.#error);
-    const isTyping = document.activeElement?.matches("#budget-table input, .tile-label input");
+    const isTyping = document.activeElement?.matches("#budget-table input, #results input");
     this.#error = setTimeout(
       () => {
         if (!isPresent()) return;
@@ -82,10 +92,6 @@ export class Results {
       },
       isTyping ? TYPING : 0,
     );
-  }
-
-  refusedA(error) {
-    notify("error", `Scenario A: ${error.message}`, { key: "scenario-a" });
   }
 
   unreachable() {
@@ -111,7 +117,7 @@ export class Results {
     clearTimeout(this.#error);
     this.table.setError(null);
     for (const id of Object.values(FIELDS)) byId(id).removeAttribute("aria-invalid");
-    for (const key of ["refusal", "gone", "scenario-a", "remark"]) dismiss(key);
+    for (const key of ["refusal", "gone", "remark"]) dismiss(key);
     this.#markStale(false);
   }
 
@@ -133,4 +139,19 @@ export class Results {
     byId("results").classList.toggle("is-stale", isMarked);
     document.body.classList.toggle("stale-charts", isMarked);
   }
+}
+
+/** What the noise means for counts that people look up: "Block: a count of 23, ±59". */
+function showUsefulness({ levels }, counts) {
+  const told = levels.flatMap(({ level, queries }) => {
+    const count = counts.get(level);
+    if (!count) return [];
+    const margin = Math.max(...queries.map(({ margin95 }) => margin95));
+    const share = margin / count;
+    const judged = share >= 1 ? "unusable" : `${about(100 * share, 2)}%`;
+    const text = `${level}: a count of ${count.toLocaleString("en")}, ±${margin.toLocaleString("en")} (${judged})`;
+    return [make("span", { className: share >= 1 ? "unusable" : "" }, text)];
+  });
+  byId("usefulness").hidden = !told.length;
+  byId("usefulness").replaceChildren(...told);
 }

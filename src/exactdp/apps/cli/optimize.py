@@ -1,0 +1,274 @@
+"""exactdp optimize: from accuracy targets to the best design, its frontier and its certificate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from exactdp.apps.cli import shell
+from exactdp.apps.cli.calibrate import (
+    AdvantageOption,
+    AlphasOption,
+    BetasOption,
+    DeltasOption,
+    EpsilonsOption,
+    MuOption,
+    read_targets,
+)
+from exactdp.apps.cli.designs import DesignArgument, MechanismOption, OldDesignOption, read_design
+from exactdp.apps.cli.tables import say, show_table
+from exactdp.census.budget_csv import budget_csv
+from exactdp.census.budget_files import budget_toml
+from exactdp.census.releases import Release
+from exactdp.errors import InvalidInputError
+from exactdp.files import check_target, write_text
+from exactdp.interop.json_objects import to_json
+from exactdp.numbers import exact_text, whole
+from exactdp.numerals import UP, about, at_least, at_most, counted, exact, percent
+from exactdp.optimize.best_design import BestDesign, best
+from exactdp.optimize.cell_changes import CellChange
+from exactdp.optimize.frontier import Frontier, frontier
+from exactdp.optimize.least_design import LeastDesign, least
+from exactdp.optimize.request_files import Request, pairs_of_texts, read_request
+
+MinimizeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--minimize", metavar="TEXT", help="[worst] MEASURE [of CELLS]; repeat it for priorities, the first first."
+    ),
+]
+RequireOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--require", metavar="TEXT", help="CELLS: CONDITION, such as 'County total: margin <= 20'; repeatable."
+    ),
+]
+WeightOption = Annotated[
+    list[str] | None, typer.Option("--weight", metavar="CELLS=N", help="How much these cells count; repeatable.")
+]
+TypicalOption = Annotated[
+    list[str] | None, typer.Option("--typical", metavar="CELLS=N", help="A typical count, for relative; repeatable.")
+]
+RequestOption = Annotated[
+    Path | None, typer.Option("--request", metavar="FILE", help="A TOML file that says all of these.")
+]
+AtMostOption = Annotated[
+    str | None, shell.number("--at-most", help="With --delta alone: the most that the objective may be.")
+]
+FrontierOption = Annotated[
+    str | None, typer.Option("--frontier", metavar="E,E,...", help="The best at each of these epsilons, with --delta.")
+]
+FigureOption = Annotated[
+    Path | None, typer.Option("--figure", metavar="FILE", help="Draw the frontier: .png, .pdf or .svg.")
+]
+CertificateOption = Annotated[
+    Path | None, typer.Option("--certificate", metavar="FILE", help="Certify the design found, in this file.")
+]
+_ENDINGS = (".toml", ".csv", ".json")
+
+
+@shell.app.command("optimize")
+def _optimize(
+    design: DesignArgument = None,
+    mechanism: MechanismOption = None,
+    old: OldDesignOption = None,
+    epsilon: EpsilonsOption = None,
+    delta: DeltasOption = None,
+    alpha: AlphasOption = None,
+    beta: BetasOption = None,
+    advantage: AdvantageOption = None,
+    mu: MuOption = None,
+    minimize: MinimizeOption = None,
+    require: RequireOption = None,
+    weight: WeightOption = None,
+    typical: TypicalOption = None,
+    request: RequestOption = None,
+    within: AtMostOption = None,
+    frontier_at: FrontierOption = None,
+    figure: FigureOption = None,
+    certificate: CertificateOption = None,
+    digits: Annotated[str, shell.digits(help="Significant digits of the budgets.")] = "6",
+    output: Annotated[Path | None, shell.output(metavar="FILE", help="Write the design: .toml, .csv or .json.")] = None,
+    as_json: shell.JsonOption = False,
+) -> None:
+    """The best accuracy at a guarantee; with --delta alone the least epsilon for given accuracy; with --frontier all of it."""
+    source = read_design(design, mechanism, None, old)
+    release = source.whole("optimize")
+    asked = _merged(None if request is None else read_request(request), minimize, require, weight, typical)
+    ending = "" if output is None else shell.check_ending(output, *_ENDINGS)
+    for file in (output, certificate, figure):
+        if file is not None:
+            check_target(file)
+    epsilons = epsilon or ([] if asked.epsilon is None or frontier_at is not None else [str(asked.epsilon)])
+    deltas = delta or ([] if asked.delta is None else [str(asked.delta)])
+    places = whole(digits, "--digits", 2, 12)
+    shell.tell("The best design is looked for ...")
+    if frontier_at is not None:
+        _frontier(source, release, asked, frontier_at, deltas, places, figure, as_json)
+        return
+    if figure is not None:
+        raise InvalidInputError(f"--figure draws a frontier. Found no --frontier for {figure}; add it.")
+    found: BestDesign | LeastDesign
+    if len(deltas) == 1 and not any((epsilons, alpha, beta, advantage, mu)):
+        found = _least(release, asked, deltas[0], within, places)
+    else:
+        if within is not None:
+            raise InvalidInputError(
+                "--at-most goes with --delta alone, for the least epsilon. Found a target beside it."
+            )
+        wanted = read_targets(epsilons, deltas, alpha or [], beta or [], advantage, mu)
+        found = best(release, asked.objectives(), target=wanted, requirements=asked.require, digits=places)
+    if output is not None:
+        write_text(output, _written(found.release, ending))
+    if certificate is not None:
+        found.certificate().save(certificate)
+    if as_json:
+        shell.print_json({**_record(found), "accounted_for": source.record()})
+        return
+    source.show()
+    _show(found)
+    say(*(f"{file}: {what}" for file, what in ((output, "the design"), (certificate, "its certificate")) if file))
+
+
+def _merged(
+    given: Request | None,
+    minimize: list[str] | None,
+    require: list[str] | None,
+    weight: list[str] | None,
+    typical: list[str] | None,
+) -> Request:
+    """What the file says, with what the options say beside or instead of it."""
+    start = given or Request()
+    return Request(
+        tuple(minimize or start.minimize),
+        (*start.require, *(require or [])),
+        {**start.weights, **pairs_of_texts(weight or [], "--weight")},
+        {**start.typical, **pairs_of_texts(typical or [], "--typical")},
+        start.epsilon,
+        start.delta,
+    )
+
+
+def _least(release: Release, asked: Request, delta: str, within: str | None, digits: int) -> LeastDesign:
+    given = asked.objectives()[0] if within is not None else None
+    return least(release, delta=delta, requirements=asked.require, objective=given, at_most=within, digits=digits)
+
+
+def _written(release: Release, ending: str) -> str:
+    return to_json(release) if ending == ".json" else budget_toml(release) if ending == ".toml" else budget_csv(release)
+
+
+def _show(found: BestDesign | LeastDesign) -> None:
+    columns = ["cell", "budget", "", "error", "", "margin", ""]
+    show_table(
+        "Before and after: budget, standard error and 95% margin of one count",
+        columns,
+        list(map(_row, found.before_after)),
+    )
+    if isinstance(found, BestDesign):
+        rows = zip(found.objectives, found.values_before, found.values, strict=True)
+        show_table("Objective", ["objective", "before", "after"], [[str(o), about(b), about(a)] for o, b, a in rows])
+    say(found.statement)
+    for price in found.prices:
+        say(f"  {price}")
+
+
+def _row(change: CellChange) -> list[str]:
+    name = f"{change.level} {change.query}"
+    budgets = [exact(change.budget_before), exact(change.budget_after)]
+    errors = [about(change.before.standard_error, 4), about(change.after.standard_error, 4)]
+    return [name, *budgets, *errors, str(change.before.margin), str(change.after.margin)]
+
+
+def _record(found: BestDesign | LeastDesign) -> dict[str, Any]:
+    cells = [
+        {
+            "level": c.level,
+            "query": c.query,
+            "budget_before": exact_text(c.budget_before),
+            "budget": exact_text(c.budget_after),
+            "standard_error_before": c.before.standard_error,
+            "standard_error": c.after.standard_error,
+            "margin_before": c.before.margin,
+            "margin": c.after.margin,
+        }
+        for c in found.before_after
+    ]
+    prices = [
+        {"requirement": p.requirement.text, "looser": p.looser, "epsilon_estimate": p.epsilon} for p in found.prices
+    ]
+    common = {"cells": cells, "prices": prices, "gap": found.gap, "statement": found.statement}
+    if isinstance(found, LeastDesign):
+        ends = {"epsilon_lower": found.epsilon[0], "epsilon_upper": found.epsilon[1], "no_design_below": found.bound}
+        return {"delta": exact_text(found.delta), **ends, **common}
+    return {
+        "targets": [str(found.target)],
+        "objectives": [str(one) for one in found.objectives],
+        "before": list(found.values_before),
+        "after": list(found.values),
+        "no_design_below": None if found.bound is None else found.bound.value,
+        **common,
+    }
+
+
+def _frontier(
+    source: Any,
+    release: Release,
+    asked: Request,
+    text: str,
+    deltas: list[str],
+    digits: int,
+    figure: Path | None,
+    as_json: bool,
+) -> None:
+    if len(deltas) != 1:
+        raise InvalidInputError(f"A frontier is drawn at one --delta. Found {len(deltas)} of them.")
+    found = frontier(
+        release,
+        asked.objectives(),
+        delta=deltas[0],
+        epsilons=text.split(","),
+        requirements=asked.require,
+        digits=digits,
+    )
+    if figure is not None:
+        from exactdp.apps.figures.frontier import save_frontier
+
+        save_frontier(found, figure)
+    if as_json:
+        shell.print_json(
+            [
+                {
+                    "epsilon": exact_text(e),
+                    "objective": one.value,
+                    "no_design_below": one.bound and one.bound.value,
+                    "gap": one.gap,
+                }
+                for e, one in found.points
+            ]
+        )
+        return
+    source.show()
+    _show_frontier(found)
+    if figure is not None:
+        say(f"{figure}: the frontier")
+
+
+def _show_frontier(found: Frontier) -> None:
+    rows = [
+        [exact(e), about(one.value), "none proved" if one.bound is None else at_least(one.bound.value), _gap(one)]
+        for e, one in found.points
+    ]
+    show_table(
+        f"The best objective at delta = {exact(found.delta)}", ["epsilon", "objective", "none below", "gap"], rows
+    )
+    for refusal in found.refusals:
+        say(refusal)
+    say(f"The given design has {about(found.given[1])} at an epsilon of at most {at_most(found.given[0])}.")
+    say(f"{counted(len(found.points), 'design')} proved to meet its epsilon over all pairs.")
+
+
+def _gap(one: BestDesign) -> str:
+    return "" if one.gap is None else f"at most {percent(one.gap, UP, 3)}"

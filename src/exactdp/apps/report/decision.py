@@ -1,0 +1,115 @@
+"""What a committee decides on: the options, what each costs and leaves, and which one the stated objective picks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from exactdp.census.cell_noise import USUAL
+from exactdp.census.margins import noise_of
+from exactdp.census.releases import Release
+from exactdp.census.summary import EpsilonRow
+from exactdp.errors import InvalidInputError
+from exactdp.guarantees.zcdp import zcdp_epsilon
+from exactdp.numbers import Number, rational, shown, whole
+
+MOST_OPTIONS = 6
+LARGEST_COUNT = 10**12
+
+
+@dataclass(frozen=True)
+class Option:
+    """One design: its certified epsilon at the headline's delta, zCDP's, and its margins on the full path."""
+
+    name: str
+    release: Release
+    epsilon: float
+    """Certified upper bound."""
+    zcdp: float
+    """By the optimal conversion; a bound."""
+
+    @property
+    def margins(self) -> dict[str, int]:
+        """The largest 95% margin of a count at each level."""
+        return {level: max(m for _, m in cell_margins(self.release, level)) for level in self.release.table}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The options at one delta and the objective. `within`: the epsilon that may be spent; `level`: whose margin counts then."""
+
+    delta: Fraction
+    options: tuple[Option, ...]
+    within: Fraction | None
+    level: str
+    typical: Mapping[str, int]
+    """A typical count at a level, where one was given."""
+
+    @property
+    def chosen(self) -> Option | None:
+        """By the objective: the least epsilon; or, within an epsilon, the least margin at the level, then the least epsilon."""
+        if self.within is None:
+            return min(self.options, key=lambda option: option.epsilon)
+        meeting = [option for option in self.options if option.epsilon <= self.within and self.level in option.margins]
+        return min(meeting, key=lambda option: (option.margins[self.level], option.epsilon), default=None)
+
+    @property
+    def unusable(self) -> list[tuple[str, str, int, int]]:
+        """Cells of the first option whose 95% margin is at least the typical count: level, query, margin, count."""
+        found = []
+        for level, count in self.typical.items():
+            cells = cell_margins(self.options[0].release, level)
+            found += [(level, query, margin, count) for query, margin in cells if margin >= count]
+        return found
+
+
+def cell_margins(release: Release, level: str) -> list[tuple[str, int]]:
+    """The 95% margin of every query of a level on the full path."""
+    queries = release.table[level].items()
+    return [(query, noise_of(rho, release.noise.get((level, query), USUAL)).margin) for query, rho in queries]
+
+
+class MemoQuestion(NamedTuple):
+    """What a memo is asked beside the design: other designs by their names, the epsilon that may be spent, typical counts."""
+
+    against: Mapping[str, Release] | None = None
+    within: Number | None = None
+    typical: Mapping[str, Number] | None = None
+
+    def checked(self, release: Release) -> tuple[dict[str, Release], Fraction | None, dict[str, int]]:
+        """The same as numbers, refused where a memo could not be made of it."""
+        others, limit = dict(self.against or {}), self.within
+        if len(others) > MOST_OPTIONS:
+            raise InvalidInputError(
+                f"A memo takes at most {MOST_OPTIONS} other designs. Found {len(others)}; leave some out."
+            )
+        return others, None if limit is None else rational(limit, "within"), _typical(release, self.typical or {})
+
+
+def decide(release: Release, row: EpsilonRow, asked: MemoQuestion) -> Decision:
+    """The options of a report: the design, the same with less noise where zCDP's statement allows it, and those given."""
+    given, limit, typical = asked.checked(release)
+    first = Option("A, this design", release, float(row.epsilon[1]), row.zcdp_optimal)
+    options = [first]
+    saving = row.saved_optimal
+    if saving.saved > 0:
+        options.append(_option("A with less noise", release.scaled(saving.factor), row.delta))
+    options += [_option(name, other, row.delta) for name, other in given.items()]
+    lowest = list(release.table)[-1]
+    return Decision(row.delta, tuple(options), limit, lowest, typical)
+
+
+def _option(name: str, release: Release, delta: Fraction) -> Option:
+    epsilon = float(release.account().epsilon(delta))
+    return Option(name, release, epsilon, zcdp_epsilon(release.rho, delta))
+
+
+def _typical(release: Release, given: Mapping[str, Number]) -> dict[str, int]:
+    for level in given:
+        if level not in release.table:
+            raise InvalidInputError(
+                f"A typical count is for a level of the design: {', '.join(release.table)}. Found {shown(level)}."
+            )
+    return {level: whole(given[level], f"the typical count of {level}", 1, LARGEST_COUNT) for level in given}

@@ -1,0 +1,195 @@
+"""The decision memo, the first chapter: question, options, recommendation, meaning, unusable cells, certificate, sign-off."""
+
+from __future__ import annotations
+
+from exactdp.apps.report.content import Content
+from exactdp.apps.report.decision import Decision, Option
+from exactdp.apps.report.evidence import download
+from exactdp.apps.report.markup import Child, Markup, Section, columns, note, paragraph, table, tag, text
+from exactdp.apps.report.numerals import data, exact, fine, whole
+from exactdp.apps.report.plain_words import DELTA, EPSILON, bound, equation, words
+from exactdp.numerals import UP
+
+_MOST_LISTED = 6
+_SIGNED_BY = ("For the programme", "For disclosure avoidance", "For the data users")
+
+
+def memo(content: Content) -> Section:
+    """What is to be decided, on one page."""
+    decision = content.decision
+    body = [
+        _question(content, decision),
+        _options(content, decision),
+        _margins(decision),
+        _recommendation(decision),
+        _meaning(content),
+        _usable(content, decision),
+        _certificate(content),
+        _signatures(content),
+    ]
+    return Section("memo", "Decision memo", text(body))
+
+
+def _objective(decision: Decision) -> Markup:
+    if decision.within is None:
+        return words("the least {epsilon} at {given}", given=equation(DELTA, exact(decision.delta)))
+    return words(
+        "the smallest 95\u202f% margin at {level} with {epsilon} of at most {within} at {given}",
+        level=decision.level,
+        within=data(decision.within, exact(decision.within), "memo-within"),
+        given=equation(DELTA, exact(decision.delta)),
+    )
+
+
+def _question(content: Content, decision: Decision) -> Markup:
+    count = len(decision.options)
+    asked = "Should the release be made with the noise of this design?"
+    if count > 1:
+        asked = f"With the noise of which of these {count} designs should the release be made?"
+    return paragraph(
+        tag("strong", "Question. "),
+        asked,
+        " ",
+        words("The objective, as stated: {objective}.", objective=_objective(decision)),
+    )
+
+
+def _options(content: Content, decision: Decision) -> Markup:
+    heads = columns("lrrrl", "Option", words("{epsilon}, at most"), "zCDP would say", "Total \u03c1", "What it is")
+    rows: list[list[Child]] = [
+        [
+            text(option.name, tag("span", " recommended", cls="chosen") if option is decision.chosen else None),
+            bound(option.epsilon, fine(option.epsilon, 4, UP), f"memo-epsilon-{i}"),
+            bound(option.zcdp, fine(option.zcdp, 2, UP), f"memo-zcdp-{i}"),
+            data(option.release.rho, exact(option.release.rho), f"memo-rho-{i}"),
+            _what(content, option, i),
+        ]
+        for i, option in enumerate(decision.options)
+    ]
+    caption = words("The options at {given}, each over all its pairs", given=equation(DELTA, exact(decision.delta)))
+    return table(caption, heads, rows, "wordy")
+
+
+def _what(content: Content, option: Option, number: int) -> Markup:
+    if number == 0:
+        return text("The design of this report.")
+    if option.release.title == content.release.title and option.name.startswith("A "):
+        return text("Every noise variance smaller by one factor, so that zCDP\u2019s statement about A still holds.")
+    return text(option.release.title)
+
+
+def _margins(decision: Decision) -> Markup:
+    levels = list(decision.options[0].release.table)
+    heads = columns("l" + "r" * len(decision.options), "Level", *(option.name for option in decision.options))
+    rows: list[list[Child]] = []
+    for j, level in enumerate(levels):
+        cells: list[Child] = [level]
+        for i, option in enumerate(decision.options):
+            margin = option.margins.get(level)
+            shown = text("\u2013")
+            if margin is not None:
+                shown = text("\u00b1\u202f", data(margin, whole(margin), f"memo-margin-{i}-{j}"))
+            cells.append(shown)
+        rows.append(cells)
+    return table("What is left for users: the largest 95\u202f% margin of a count at each level", heads, rows, "slim")
+
+
+def _recommendation(decision: Decision) -> Markup:
+    chosen = decision.chosen
+    if chosen is None:
+        sentence = words(
+            "None of the options has an {epsilon} that is proved to be within the objective. Add noise, or allow more."
+        )
+        return note("alarm", "No option meets the objective", paragraph(sentence))
+    why = "It has the least certified {epsilon} of the options."
+    if decision.within is not None:
+        why = "Of the options that are proved to be within it, this one has the smallest margin at {level}."
+    return note(
+        "calm",
+        f"Recommendation: {chosen.name}",
+        paragraph(
+            words(why, level=decision.level),
+            " The objective is the committee\u2019s; with another one, read the table.",
+        ),
+    )
+
+
+def _meaning(content: Content) -> Markup:
+    means = tag(
+        "div", tag("h3", "What the guarantee means"), paragraph(content.neighbours.change, " ", _MEANS), cls="means"
+    )
+    chapters = text(
+        "It is not the probability that somebody is identified, not an average, and says nothing of what is published without "
+        "noise or elsewhere. See ",
+        tag("a", "what these numbers do not mean", href="#limits"),
+        ".",
+    )
+    lacks = tag("div", tag("h3", "What it does not mean"), paragraph(chapters), cls="means")
+    return tag("div", means, lacks, cls="figures")
+
+
+_MEANS = (
+    "Whatever anybody concludes from the release could have been concluded nearly as well, in the sense of the numbers above: "
+    "for every record, every attacker and every piece of other knowledge. The numbers are proved, not estimated."
+)
+
+
+def _usable(content: Content, decision: Decision) -> Markup:
+    head = tag("h3", "Cells that are unusable at their margin")
+    if not decision.typical:
+        told = (
+            "No typical counts were given, so the report does not judge this. Name some, such as --typical ",
+            f"{shell_name(decision.level)}=23, and cells whose 95\u202f% margin is as large as such a count are listed here.",
+        )
+        return text(head, paragraph(*told))
+    judged = ", ".join(f"{level} ({count:,})" for level, count in decision.typical.items())
+    lead = f"Judged against typical counts: {judged}. Unusable: the 95\u202f% margin is at least as large as the count."
+    if not decision.unusable:
+        return text(head, paragraph(lead, " No cell of this design is."))
+    together: dict[tuple[str, int, int], list[str]] = {}
+    for level, query, margin, count in decision.unusable:
+        together.setdefault((level, margin, count), []).append(query)
+    items = [
+        tag(
+            "li",
+            tag("strong", f"{level}: "),
+            f"{len(queries)} of {len(content.release.table[level])} queries, \u00b1\u202f",
+            data(margin, whole(margin), f"memo-unusable-{i}"),
+            f" at a count of {count:,}: {', '.join(queries[:_MOST_LISTED])}",
+            f" and {len(queries) - _MOST_LISTED} more" if len(queries) > _MOST_LISTED else None,
+        )
+        for i, ((level, margin, count), queries) in enumerate(together.items())
+    ]
+    return text(head, paragraph(lead), tag("ul", items, cls="limits"))
+
+
+def shell_name(level: str) -> str:
+    """A level as it is typed."""
+    return f'"{level}"' if " " in level else level
+
+
+def _certificate(content: Content) -> Markup:
+    head = tag("h3", "Certificate of the whole release")
+    found = content.whole
+    if found.certificate is None:
+        return text(head, note("calm", "No certificate", paragraph("No certificate was made. ", found.reason)))
+    record = found.certificate
+    sentence = words(
+        "At {stated} each of the {pairs} {cases} has a {delta} of at most {given}, and one proves that less will not do. SHA-256 "
+        "{digest}. Check it with {command}.",
+        stated=equation(EPSILON, data(record.epsilon, exact(record.epsilon), "memo-certificate", UP)),
+        pairs=whole(record.pairs),
+        cases=content.neighbours.cases[record.pairs > 1],
+        given=exact(record.delta),
+        digest=tag("code", record.sha256, cls="hash"),
+        command=tag("code", f"exactdp verify {found.file_name}"),
+    )
+    return text(head, paragraph(sentence), paragraph(download(record.to_json(), "application/json", found.file_name)))
+
+
+def _signatures(content: Content) -> Markup:
+    roles = [(tag("span", role), tag("span", "name, date, signature", cls="quiet")) for role in _SIGNED_BY]
+    lines = [tag("p", *line, cls="sign") for line in roles]
+    adopted = tag("p", tag("span", "Option adopted"), tag("span", "name of the option", cls="quiet"), cls="sign")
+    about = paragraph("For the design with the fingerprint ", tag("code", content.release.fingerprint, cls="hash"), ".")
+    return tag("div", tag("h3", "Sign-off"), about, adopted, lines, cls="signatures")

@@ -1,0 +1,271 @@
+"""The best design at a given guarantee: searched freely, rounded to short budgets, proved to meet it, with a proved bound
+beside it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from exactdp.arithmetic_state import steady
+from exactdp.census.design_certificate import DesignCertificate
+from exactdp.census.design_proof import certify_design
+from exactdp.census.overall import sides
+from exactdp.census.pair_results import rough_points
+from exactdp.census.releases import Release
+from exactdp.census.savings import design_side
+from exactdp.doubles import Floats
+from exactdp.errors import AccuracyError, InvalidInputError
+from exactdp.guarantees.calibration import MeetsAll, MeetsEpsilonDelta, Target
+from exactdp.notebooks import repr_html
+from exactdp.numbers import exact_repr, shown, whole
+from exactdp.numerals import UP, about, percent
+from exactdp.optimize.cell_changes import CellChange, cell_changes
+from exactdp.optimize.cells import cell_name
+from exactdp.optimize.dual_bound import ObjectiveBound, objective_bound
+from exactdp.optimize.guarantee import Guarantee, each_target, spread_slopes
+from exactdp.optimize.infeasible import refuse_if_infeasible
+from exactdp.optimize.objective import Objective
+from exactdp.optimize.prices import Price, requirement_prices
+from exactdp.optimize.problem import BudgetProblem
+from exactdp.optimize.requirements import Requirement, read_requirements
+from exactdp.optimize.rounding import group_steps, raised_steps, rounded_down
+from exactdp.optimize.search import Aim, Search
+from exactdp.optimize.water_filling import SummedErrors
+
+DIGITS = (2, 12)
+USUAL_DIGITS = 6
+_ATTEMPTS = 14
+_RIPPLE = 0.5  # of log delta: more budget does not lower it by more
+
+
+@steady
+@dataclass(frozen=True)
+class BestDesign:
+    """A design that is proved to meet its guarantee and requirements, and how far from the best it can be at most."""
+
+    _repr_html_ = repr_html
+    __repr__ = exact_repr
+
+    release: Release
+    before: Release
+    target: Target
+    requirements: tuple[Requirement, ...]
+    objectives: tuple[Objective, ...]
+    """The first is the most important one."""
+    values: tuple[float, ...]
+    """Of each objective."""
+    values_before: tuple[float, ...]
+    bound: ObjectiveBound | None
+    """Of the first objective; none where nothing could be proved."""
+    prices: tuple[Price, ...]
+    """What requirements cost: estimates."""
+
+    @property
+    def value(self) -> float:
+        """The first objective."""
+        return self.values[0]
+
+    @property
+    def gap(self) -> float | None:
+        """Proved: no admissible design has a first objective that is smaller by more than this share."""
+        if self.bound is None or not self.value:
+            return None
+        return max(1 - self.bound.value / self.value, 0.0) * (1 + 1e-12)
+
+    @property
+    def before_after(self) -> tuple[CellChange, ...]:
+        """Every cell before and after, on a path that bypasses nothing."""
+        return cell_changes(self.before, self.release)
+
+    def certificate(self, digits: int | None = None) -> DesignCertificate:
+        """A certificate of the design: of the least epsilon at the delta of its first (epsilon, delta)."""
+        delta = next((one.delta for one in each_target(self.target) if isinstance(one, MeetsEpsilonDelta)), None)
+        if delta is None:
+            raise InvalidInputError(
+                "A certificate needs a target of epsilon and delta. Found none; call exactdp.certify."
+            )
+        return certify_design(self.release, delta=delta, digits=digits)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.release.title}: {one} {about(old)} -> {about(new)}"
+            for one, old, new in zip(self.objectives, self.values_before, self.values, strict=True)
+        ]
+        return "\n".join([*lines, self.statement])
+
+    @property
+    def statement(self) -> str:
+        """What is proved, in a sentence."""
+        if self.bound is None:
+            return "The guarantee is proved; how far the design is from the best one is not."
+        gap = self.gap or 0.0
+        return f"The guarantee is proved, and so is that {self.bound}: at most {percent(gap, UP, 4)} better."
+
+
+@steady
+def best(
+    release: Release,
+    objective: Objective | Sequence[Objective] | None = None,
+    *,
+    target: Target | Sequence[Target],
+    requirements: Iterable[str | Requirement] = (),
+    digits: int = USUAL_DIGITS,
+    slack: float = 0.01,
+) -> BestDesign:
+    """The design with the least objective that meets the target and the requirements, budgets of `digits` significant digits.
+
+    `objective` is one (by default the sum of all variances) or several in the order of their importance: each later one is made
+    small while the earlier ones stay within a share of `slack` of their best. `target` is one or several of `exactdp.target`, all
+    of which are met.
+
+    Guarantee: the release returned meets target and requirements, by certified bounds over all pairs; `bound` is proved.
+
+    >>> from exactdp import target
+    >>> from exactdp.census import release
+    >>> found = best(release("pl94-units-us"), target=target(5, "1e-10"))
+    >>> found.value < found.values_before[0]
+    True
+    """
+    wanted = read_target(target)
+    objectives = read_objectives(objective)
+    share = slack if isinstance(slack, float | int) and 0 <= slack <= 1 else -1.0
+    if share < 0:
+        raise InvalidInputError(f"slack is a share from 0 to 1. Found {shown(slack)}.")
+    problem = BudgetProblem.of(release, read_requirements(release, requirements))
+    steps, shown_digits = group_steps(problem), whole(digits, "digits", *DIGITS)
+    sums = [SummedErrors(problem, one.measure, one.cell_weights(release)) for one in objectives]
+    refuse_idle(problem, sums)
+    refuse_if_infeasible(problem, wanted)
+    guarantee = Guarantee.of(wanted)
+    _refuse_if_least_is_too_much(problem, guarantee)
+    aim, unknowns = Aim(sums[0], objectives[0].worst), problem.start()
+    for place in range(len(objectives)):
+        search = Search(problem, guarantee, aim)
+        unknowns = search.found(unknowns)
+        if place + 1 < len(objectives):
+            aim = _next_aim(aim, aim.at(unknowns) * (1 + share), sums[place + 1], objectives[place + 1].worst)
+    design = rounded_and_proved(search, wanted, unknowns, shown_digits, steps)
+    values = tuple(one.value(design) for one in objectives)
+    bound = objective_bound(problem, wanted, Aim(sums[0], objectives[0].worst), design, values[0])
+    return BestDesign(
+        dataclasses.replace(design, title=f"{release.title}, optimized"),
+        release,
+        wanted,
+        problem.requirements,
+        objectives,
+        values,
+        tuple(one.value(release) for one in objectives),
+        bound,
+        requirement_prices(problem, guarantee, aim, design),
+    )
+
+
+def read_target(target: Target | Sequence[Target]) -> Target:
+    """One or several targets as one."""
+    if isinstance(target, Target):
+        return target
+    if (
+        not isinstance(target, Sequence)
+        or isinstance(target, str)
+        or not all(isinstance(one, Target) for one in target)
+    ):
+        raise InvalidInputError(f"A target is made by exactdp.target(...), or a list of such. Found {shown(target)}.")
+    return MeetsAll(tuple(target))
+
+
+def read_objectives(objective: Objective | Sequence[Objective] | None) -> tuple[Objective, ...]:
+    """One or several objectives, the most important one first."""
+    given = (
+        (Objective(),) if objective is None else (objective,) if isinstance(objective, Objective) else tuple(objective)
+    )
+    if not given or not all(isinstance(one, Objective) for one in given):
+        raise InvalidInputError("Objectives are exactdp.optimize.Objective, at least one of them. Found none.")
+    return given
+
+
+def refuse_idle(problem: BudgetProblem, sums: Sequence[SummedErrors]) -> None:
+    """Refuse problems in which nothing can be chosen, or in which a cell would be left without budget."""
+    if problem.is_fixed:
+        raise InvalidInputError("Every cell is fixed, so that there is nothing to choose. Free some of them.")
+    counted = np.zeros(problem.count, dtype=bool)
+    for one in sums:
+        counted[problem.group[one.weights > 0]] = True
+    for i, g in enumerate(problem.group.tolist()):
+        asked = any(problem.lower[j].by is not None for j in np.flatnonzero(problem.group == g).tolist())
+        if not counted[g] and not asked:
+            raise InvalidInputError(
+                f"{cell_name(problem.cells[i])} is in no objective and in no requirement, so that it would be left without "
+                f"budget. "
+                "Give it a weight, a requirement, or say fixed."
+            )
+
+
+def _refuse_if_least_is_too_much(problem: BudgetProblem, guarantee: Guarantee) -> None:
+    """Refuse a search that begins outside: the least budgets miss the guarantee, and by more than a ripple."""
+    asked = [limit for limit in problem.lower if limit.by is not None]
+    if asked and guarantee.look(problem.design(problem.bounds[0])).excess > _RIPPLE:
+        raise InvalidInputError(
+            f"No design was found: the least budgets that {asked[0].said} and others leave miss the guarantee already. "
+            "Loosen a requirement or the guarantee."
+        )
+
+
+def _next_aim(aim: Aim, cap: float, errors: SummedErrors, worst: bool) -> Aim:
+    """The aim after one that has been reached: a largest error leaves bounds, a sum leaves a cap."""
+    if aim.worst:
+        low = aim.errors.level(cap)
+        return Aim(errors, worst, aim.before, low if aim.low is None else np.maximum(low, aim.low))
+    return Aim(errors, worst, (*aim.before, (aim.errors, cap)), aim.low)
+
+
+def is_proved(wanted: Target, design: Release) -> bool:
+    """Whether the design is proved to meet the target, over all pairs: on rough contours where these decide."""
+    for one in each_target(wanted):
+        if isinstance(one, MeetsEpsilonDelta):
+            found = int(sides(rough_points(design, [one.epsilon])[0], one.delta).max())
+            if found < 0:
+                continue
+        if design_side(one, design) >= 0:
+            return False
+    return True
+
+
+def rounded_and_proved(
+    search: Search, wanted: Target, unknowns: Floats, digits: int, steps: tuple[Fraction, ...]
+) -> Release:
+    """The design of the unknowns, short and proved; where rounding has cost the guarantee, with a little less budget."""
+    problem, back = search.problem, 0.0
+    for attempt in range(_ATTEMPTS):
+        short = rounded_down(problem, unknowns * (1 - back), digits, steps)
+        if any(steps) and attempt < _ATTEMPTS // 2:
+            short = _filled(search, short, steps, share=1 - attempt / 4)
+        design = problem.design(short)
+        design.check_noise()
+        if is_proved(wanted, design):
+            return design
+        back = max(4 * back, 10.0**-digits)
+    raise AccuracyError(
+        "No design could be proved to meet the target with these requirements. Loosen a requirement or the guarantee, or "
+        "allow more "
+        "digits."
+    )
+
+
+def _filled(
+    search: Search, short: tuple[Fraction, ...], steps: tuple[Fraction, ...], share: float
+) -> tuple[Fraction, ...]:
+    """Steps more where the guarantee leaves room for them."""
+    problem = search.problem
+    at = np.array([float(y) for y in short])
+    look = search.look(at)
+    costs = problem.by_group(spread_slopes(problem.release, problem.cells))
+    room = float(costs @ at) * (look.room - 1) * share
+    if look.excess > 0 or room <= 0:
+        return short
+    higher = at + np.array([float(step) for step in steps])
+    gains = -search.aim.errors.slopes((at + higher) / 2)
+    return raised_steps(short, steps, problem.bounds[1], gains, costs, room)

@@ -1,0 +1,83 @@
+"""What is to be small: an error summed over cells with weights, or the largest of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+
+import numpy as np
+
+from exactdp.census.cell_noise import USUAL
+from exactdp.census.releases import Release
+from exactdp.doubles import Floats
+from exactdp.errors import InvalidInputError
+from exactdp.numbers import Number, exact_repr, positive, rational, shown
+from exactdp.optimize.accuracy import MEASURES, RELATIVE, VARIANCE, errors
+from exactdp.optimize.cells import all_cells, chosen_cells
+
+_EMPTY: Mapping[str, Number] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A measure of error, summed over cells with weights; or, with `worst`, the largest of the weighted errors.
+
+    `measure` is variance, error (standard error), absolute, margin or relative (standard error divided by a typical count).
+    `weights` maps cells, named as in requirements, to numbers, such as how many counts there are of them; without any every cell
+    counts once, and with some a cell that is not named does not count. `typical` maps cells to typical counts, for relative.
+
+    >>> Objective("variance", {"US": 1, "State": 50, "County": 3000})
+    Objective(measure='variance', weights={'US': 1, 'State': 50, 'County': 3000}, worst=False, typical={})
+    """
+
+    __repr__ = exact_repr
+
+    measure: str = VARIANCE
+    weights: Mapping[str, Number] = field(default_factory=dict)
+    worst: bool = False
+    typical: Mapping[str, Number] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.measure not in MEASURES:
+            raise InvalidInputError(f"A measure of error is one of {', '.join(MEASURES)}. Found {shown(self.measure)}.")
+        if (self.measure == RELATIVE) != bool(self.typical):
+            raise InvalidInputError(
+                f"Typical counts go with the relative error. Found {'none' if not self.typical else 'them'} for the measure "
+                f"{self.measure}."
+            )
+
+    def cell_weights(self, release: Release) -> Floats:
+        """The weight of each cell, in the order of `all_cells`; for the relative error divided by its typical count."""
+        cells = all_cells(release)
+        given = dict.fromkeys(cells, Fraction(1) if not self.weights else Fraction(0))
+        for text, weight in self.weights.items():
+            for cell in chosen_cells(release, text):
+                given[cell] = rational(weight, "A weight")
+                if given[cell] < 0:
+                    raise InvalidInputError(f"A weight must not be negative. Found {shown(weight)} for {shown(text)}.")
+        counts: dict[tuple[str, str], Fraction] = {}
+        for text, count in self.typical.items():
+            counts.update(dict.fromkeys(chosen_cells(release, text), positive(count, "A typical count")))
+        if self.measure == RELATIVE:
+            missing = [cell for cell in cells if given[cell] and cell not in counts]
+            if missing:
+                raise InvalidInputError(
+                    f"The relative error needs a typical count of each cell. Found none for {' '.join(missing[0])}."
+                )
+        if not any(given.values()):
+            raise InvalidInputError("An objective needs a cell with a weight above 0. Found none.")
+        return np.array([float(given[cell] / counts.get(cell, Fraction(1))) for cell in cells])
+
+    def value(self, release: Release) -> float:
+        """The objective of a design, for the noise on a path that bypasses nothing."""
+        cells = all_cells(release)
+        budgets = np.array([float(release.table[level][query]) for level, query in cells])
+        kinds = [release.noise.get(cell, USUAL) for cell in cells]
+        found = errors(self.measure, budgets, kinds)[0] * self.cell_weights(release)
+        return float(found.max() if self.worst else found.sum())
+
+    def __str__(self) -> str:
+        kind = "largest weighted" if self.worst else "weighted sum of the"
+        return f"{kind} {self.measure}"

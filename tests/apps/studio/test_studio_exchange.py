@@ -1,0 +1,113 @@
+"""Exchange rates, trades at constant epsilon, frontiers and certificates that are checked: the library confirms each number."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+import exactdp
+from exactdp.census.budget_costs import cell_costs
+from exactdp.census.budget_files import parse_budget
+from exactdp.census.margins import noise_of
+from exactdp.census.releases import Release
+from studio_server import SMALL, TEXT, Studio
+
+DESIGN = parse_budget(TEXT, "small.toml")
+
+
+def margin(release: Release, level: str) -> int:
+    return max(noise_of(rho).margin for rho in release.table[level].values())
+
+
+def test_costs_are_derivatives_and_gains_are_of_the_noise(studio: Studio) -> None:
+    found = studio.post("/exchange", {"design": SMALL, "delta": "1e-6"}).json()
+    costs = cell_costs(DESIGN, delta="1e-6")
+    assert tuple(found["pair"]) == costs.pair
+    assert {(cell["level"], cell["query"]) for cell in found["cells"]} == {
+        (level, query) for level, queries in DESIGN.table.items() for query in queries
+    }
+    before = DESIGN.account().epsilon("1e-6")
+    for cell in found["cells"]:
+        level, query = cell["level"], cell["query"]
+        assert cell["cost"] == pytest.approx(costs.epsilon[level][query] / 100)
+        step = Fraction(1, 10**5)
+        after = DESIGN.with_budget({(level, query): step}).account().epsilon("1e-6")
+        assert (after - before) * 1000 == pytest.approx(cell["cost"], rel=1e-2, abs=1e-6)
+        own = noise_of(DESIGN.table[level][query])
+        assert (cell["standard_error"], cell["margin95"]) == (own.standard_error, own.margin)
+        more = noise_of(DESIGN.table[level][query] + Fraction(0.0001 / cell["cost"]))
+        assert 1 - more.standard_error / own.standard_error == pytest.approx(cell["gain"], rel=1e-6)
+
+
+@pytest.mark.parametrize("held", [None, "9"])
+def test_a_trade_keeps_the_epsilon_of_the_release(studio: Studio, held: str | None) -> None:
+    take, *_, give = DESIGN.table
+    body = {"design": SMALL, "delta": "1e-6", "take": take, "give": give, "share": "1/10", "epsilon": held}
+    found = studio.post("/trade", body).json()
+    most = Fraction(held) if held else Fraction(DESIGN.account().epsilon("1e-6"))
+    moved = DESIGN.scaled("10/9", take).scaled(found["factor"], give)
+    for level in found["design"]["levels"]:
+        assert {query["name"]: Fraction(query["rho"]) for query in level["queries"]} == moved.table[level["name"]]
+    assert moved.account().epsilon("1e-6") == found["epsilon"]["upper"] <= most
+    assert found["epsilon"]["upper"] > float(most) - 0.01  # and nearly all of it is used
+    for row in found["levels"]:
+        assert (row["before"], row["after"]) == (margin(DESIGN, row["level"]), margin(moved, row["level"]))
+    assert "proved for every pair" in found["statement"]
+
+
+@pytest.mark.parametrize("level", [None, list(DESIGN.table)[-1]])
+@pytest.mark.parametrize("most", ["7", "9.5"])
+def test_an_epsilon_is_held_by_one_level_or_by_all(studio: Studio, level: str | None, most: str) -> None:
+    found = studio.post("/hold", {"design": SMALL, "delta": "1e-6", "epsilon": most, "level": level}).json()
+    if "error" in found:
+        assert (level, most) == (list(DESIGN.table)[-1], "7")  # the other levels alone have more
+        assert "does not bring the epsilon of the whole release down" in found["error"]
+        return
+    scaled = DESIGN.scaled(found["factor"], level)
+    assert scaled.account().epsilon("1e-6") == found["epsilon"]["upper"]
+    assert float(most) - 0.01 < found["epsilon"]["upper"] <= float(most)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"take": "Nowhere"}, "A level must be one of"),
+        ({"give": next(iter(DESIGN.table))}, "from one level to another"),
+        ({"share": "1"}, "share must be between 0 and 1"),
+        ({"share": "some"}, "share"),
+        ({"epsilon": "-1"}, "epsilon"),
+        ({"delta": "2"}, "delta"),
+    ],
+)
+def test_a_trade_that_makes_no_sense_is_refused(studio: Studio, change: dict[str, str], said: str) -> None:
+    levels = list(DESIGN.table)
+    body = {"design": SMALL, "delta": "1e-6", "take": levels[0], "give": levels[-1], "share": "1/10"}
+    response = studio.post("/trade", {**body, **change})
+    assert response.status_code == 422
+    assert said in response.json()["error"]
+
+
+def test_a_frontier_is_the_design_scaled(studio: Studio) -> None:
+    found = studio.post("/frontier", {"design": SMALL, "delta": "1e-6", "factors": ["1/2", "1", "2"]}).json()
+    for row in found["rows"]:
+        scaled = DESIGN.scaled(1 / Fraction(row["factor"]))
+        assert row["epsilon"]["upper"] == scaled.account().epsilon("1e-6")
+        assert row["margins"] == {level: margin(scaled, level) for level in scaled.table}
+    epsilons = [row["epsilon"]["upper"] for row in found["rows"]]
+    assert epsilons == sorted(epsilons)
+
+
+def test_certificates_are_verified(studio: Studio) -> None:
+    for made in (exactdp.certify(DESIGN, delta="1e-6"), exactdp.certify(DESIGN.pair(1, 2), delta="1e-6", digits=12)):
+        found = studio.post("/verify", {"text": made.to_json()}).json()
+        assert found["holds"] is True
+        assert found["reason"].startswith("Holds")
+        assert all(check["passed"] is not False for check in found["checks"])
+        record = json.loads(made.to_json())
+        record["sha256"] = "0" * 64
+        assert studio.post("/verify", {"text": json.dumps(record)}).json()["holds"] is False
+    response = studio.post("/verify", {"text": '{"format": "something"}'})
+    assert response.status_code == 422
+    assert response.json()["error"].endswith(".")

@@ -1,0 +1,173 @@
+"""The mutants of the grid method and of noise given by a table."""
+
+from __future__ import annotations
+
+TESTS = {
+    f"engine/grid/{name}.py": ["tests/engine/test_grid.py", "-m", "not soak"]
+    for name in ("splitting", "window", "convolution", "grid_fft", "lists")
+}
+
+TESTS["engine/family/line_grid.py"] = ["tests/engine/test_line_grid.py"]
+
+_GRID = "engine/grid/grid_fft.py"
+_SPLITTING = "engine/grid/splitting.py"
+_CONVOLUTION = "engine/grid/convolution.py"
+
+MUTANTS = [
+    (
+        "a pair with one of its members only",
+        "engine/family/line_grid.py",
+        "product([t for t in both if t is not None])",
+        "both[0]",
+    ),
+    (
+        "the loss of another pair",
+        "engine/family/line_grid.py",
+        "GridFFT(self.family.total(pair), rung",
+        "GridFFT(self.family.total(0), rung",
+    ),
+    (
+        "split by distance, which keeps the mean loss and not Q",
+        _SPLITTING,
+        "(np.expm1(-s) / whole)",
+        "(s / step)",
+    ),
+    (
+        "the lower share without its move",
+        _SPLITTING,
+        "np.exp(-(tilt + 1) * s) * (np.expm1(-t) / whole)",
+        "np.exp(-tilt * s) * (np.expm1(-t) / whole)",
+    ),
+    (
+        "Q moved by a kernel of its own",
+        _SPLITTING,
+        "summed(low * np.exp(-s), high * np.exp(t))",
+        "summed(low, high)",
+    ),
+    (
+        "moves without second moments",
+        _SPLITTING,
+        "abs(z) * (1 + abs(z)) * squares / 8",
+        "abs(z) * squares / 8",
+    ),
+    (
+        "moves that always shrink",
+        _SPLITTING,
+        "return 0.0 if -1 <= z <= 0 else",
+        "return 0.0 if z <= 0 else",
+    ),
+    (
+        "nothing outside the grid",
+        "engine/grid/window.py",
+        "        return math.exp(best)\n",
+        "        return 0.0\n",
+    ),
+    (
+        "a tail bound of half its exponent",
+        "engine/grid/window.py",
+        "log + growth - d * end + FORMULA_SLACK",
+        "log + growth - 2 * d * end + FORMULA_SLACK",
+    ),
+    (
+        "wrapped mass left in the lower bound",
+        _GRID,
+        "wrong + t.missing * most + outside, wrong + wrapped",
+        "wrong + t.missing * most + outside, wrong",
+    ),
+    (
+        "mass outside left out of the upper bound",
+        _GRID,
+        "wrong + t.missing * most + outside, wrong",
+        "wrong + t.missing * most, wrong",
+    ),
+    (
+        "delta wraps around without aliases",
+        _GRID,
+        "return (1 + FFT_SLACK) * wrapped, (1 + FFT_SLACK) * missing",
+        "return 0 * wrapped, (1 + FFT_SLACK) * missing",
+    ),
+    (
+        "a circle of twice its length",
+        _GRID,
+        "self._wrapping.delta(y, length, self._squares)",
+        "self._wrapping.delta(y, 2 * length, self._squares)",
+    ),
+    (
+        "delta from a half circle without what is beyond it",
+        _GRID,
+        "return (1 + FFT_SLACK) * wrapped, (1 + FFT_SLACK) * missing",
+        "return (1 + FFT_SLACK) * wrapped, 0 * missing",
+    ),
+    (
+        "losses far below, moved as if they were above",
+        "engine/grid/window.py",
+        "lam * length - nu * half",
+        "lam * length - nu * length",
+    ),
+    (
+        "missing mass left out of the upper bound",
+        _GRID,
+        "wrong + t.missing * most + outside",
+        "wrong + outside",
+    ),
+    (
+        "the test's advantage with the split Q",
+        _GRID,
+        "lower = near * above - nearer * tested",
+        "lower = near * above - nearer * discounted",
+    ),
+    (
+        "1 - delta from above with the split Q",
+        _GRID,
+        "below + nearer * discounted, below + nearer * tested",
+        "below + nearer * discounted, below + nearer * discounted",
+    ),
+    (
+        "a threshold one point late",
+        _GRID,
+        "math.floor(-away / h) + 1  #",
+        "math.floor(-away / h) + 2  #",
+    ),
+    (
+        "relative errors of weights forgotten",
+        _GRID,
+        "_SUMMING * UNIT + t.relative",
+        "_SUMMING * UNIT",
+    ),
+    (
+        "moved values forgotten",
+        _GRID,
+        "t.absolute * most + t.moved +",
+        "t.absolute * most +",
+    ),
+    (
+        "errors of weights that add up forgotten",
+        _GRID,
+        "t.absolute * most + t.moved +",
+        "t.moved +",
+    ),
+    (
+        "an FFT that makes no error",
+        _CONVOLUTION,
+        "count * (grid.fft_error + 3 * UNIT) * norm * g",
+        "0 * count * norm * g",
+    ),
+    (
+        "the values' own errors lost on the way",
+        _CONVOLUTION,
+        "count * (values.value_error + 2 * UNIT",
+        "count * (2 * UNIT",
+    ),
+    (
+        "the weights' own errors lost on the way",
+        _CONVOLUTION,
+        "count * (values.relative + one.relative)",
+        "count * one.relative",
+    ),
+    (
+        "the missing mass of one list only",
+        _CONVOLUTION,
+        "            self.missing + other.missing,\n",
+        "            self.missing,\n",
+    ),
+]
