@@ -364,8 +364,8 @@ MUTANTS = [
     (
         "one direction only",
         "accounting/directions.py",
-        "worst = _worse(worst, other.point(sizes))",
-        "other.point(sizes)",
+        "overwrite(worst, asked, _worse(own, other.point([sizes[i] for i in asked])))",
+        "other.point([sizes[i] for i in asked])",
     ),
     (
         "epsilon of one direction only",
