@@ -75,7 +75,7 @@ figures: setup
 	$(BIN)/python docs/whole_census.py > /dev/null
 
 schemas: setup
-	for name in certificate design-certificate design object; do $(BIN)/exactdp schema $$name -o docs/schemas/$$name-1.json; done
+	for name in certificate design-certificate joint-certificate design object; do $(BIN)/exactdp schema $$name -o docs/schemas/$$name-1.json; done
 
 # what commands print, as README and documentation show it
 examples: setup

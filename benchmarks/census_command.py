@@ -1,8 +1,9 @@
 """What `exactdp census` costs beside the account that it is about: the 946 pairs of the DHC file x 42 epsilons.
 
     make bench-census                                   prints the table that docs/benchmarks.md shows
-    python benchmarks/census_command.py --cores         what a second core gains, on studies and on a sweep of 100 edited designs
-    python benchmarks/census_command.py --cores 20      the same with a sweep of 20, and on a dask cluster of two workers
+    python benchmarks/census_command.py --cores         what a second core gains, by joblib and by dask: a study, a large
+                                                        design, a sweep of 100 edited designs
+    python benchmarks/census_command.py --cores 20      the same with a sweep of 20
 
 CPU time, user and system, of whole processes: start-up and imports count for the command. The account is the one of
 `benchmarks/run.py`, from nothing in a warm process. They are alternated, and every run has a new folder; medians are compared.
@@ -83,33 +84,43 @@ def _edited(release: Release, level: str, query: str, draw: random.Random) -> Re
     return replace(release, table=table)
 
 
-def on_cores(what: str, work: Callable[[Runner], object], dask: str | None = None) -> None:
-    """Elapsed and CPU seconds with one process and with two; the start of the two is part of theirs."""
-    found = []
-    for jobs in (1, 2):
-        before, start = os.times(), time.perf_counter()
-        with make_runner(jobs, dask if jobs > 1 else None) as runner:
-            work(runner)
-        elapsed = time.perf_counter() - start
-        get_reusable_executor().shutdown(wait=True)  # what processes used is known when they have ended
-        found.append((elapsed, sum(os.times()[:4]) - sum(before[:4])))
-    (one, cpu_one), (two, cpu_two) = found
-    print(f"  {what}: {one:.1f} s on one core, {two:.1f} s on two, {one / two:.2f} times as fast", end="")
-    print(f" (CPU {cpu_one:.1f} and {cpu_two:.1f} s: at most {2 * cpu_one / cpu_two:.2f} times on a quiet machine)")
+def taken(work: Callable[[Runner], object], jobs: int, dask: str | None = None) -> tuple[float, float]:
+    """Elapsed and CPU seconds with so many processes; their start and their end are part of it."""
+    before, start = os.times(), time.perf_counter()
+    with make_runner(jobs, dask) as runner:
+        work(runner)
+    elapsed = time.perf_counter() - start
+    get_reusable_executor().shutdown(wait=True)  # what processes used is known when they have ended
+    return elapsed, sum(os.times()[:4]) - sum(before[:4])
+
+
+def on_cores(what: str, work: Callable[[Runner], object]) -> None:
+    """One process, two of joblib's, and a dask cluster of two workers with one thread each."""
+    one, cpu = taken(work, 1)
+    print(f"  {what}: {one:.1f} s on one core, CPU {cpu:.1f} s", flush=True)
+    for name, address in (("joblib", None), ("dask", "local")):
+        two, both = taken(work, 2, address)
+        gain = f"{one / two:.2f} times as fast, at most {2 * cpu / both:.2f} times by CPU time"
+        print(f"    two processes, {name}: {two:.1f} s, CPU {both:.1f} s: {gain}", flush=True)
 
 
 def cores(designs: int) -> None:
     print("\nOne process and two, from nothing")
-    for release in (exactdp.census.release("dhc-persons-us"), design(100)):
-        on_cores(f"all pairs of {release.name}", partial(study, release))
+    dhc, large = exactdp.census.release("dhc-persons-us"), design(200)
+    on_cores(f"all pairs of {dhc.name}, what `exactdp census` asks", partial(study, dhc))
+    points = Grids.read(np.linspace(3, 43, 100).round(6).tolist())
+
+    def account_large(runner: Runner) -> None:
+        overall_of.cache_clear()
+        run_study(replace(large), points, runner)
+
+    on_cores(f"delta of all {len(large.pairs):,} pairs of {large.name} at 100 epsilons", account_large)
     swept = edited(designs)
 
     def work(runner: Runner) -> object:
         return list(sweep(swept, [Fraction(1, 10**10)], runner))
 
     on_cores(f"a sweep of {designs} edited designs", work)
-    if designs < SWEPT:
-        on_cores(f"a sweep of {designs} edited designs on a dask cluster", work, "local")
 
 
 def main() -> None:

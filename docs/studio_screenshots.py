@@ -57,6 +57,18 @@ def scenarios(page: Any) -> None:
     settle(page)
 
 
+def exchanging(page: Any) -> None:
+    """What more epsilon buys in each cell, and a fifth of the County level's budget for Block."""
+    page.get_by_label("Typical count at Block", exact=True).fill("23")
+    page.get_by_role("radio", name="Gain").check()
+    page.locator("#trade summary").click()
+    page.locator("#trade-share").fill("20")
+    page.locator("#trade-use:enabled").wait_for(timeout=PATIENCE)
+    page.locator("td.seen input[value^='~'], td.seen").first.wait_for()
+    settle(page)
+    page.locator("#budget").evaluate("e => e.scrollIntoView({block: 'start'})")
+
+
 def error(page: Any) -> None:
     """A budget that is no number."""
     page.get_by_label(CELL, exact=True).fill("1/0")
@@ -90,6 +102,7 @@ SHOTS: list[tuple[str, tuple[int, int], str, Callable[[Any], None] | None]] = [
     ("dark", (1440, 900), "dark", None),
     ("laptop", (1280, 720), "light", None),
     ("scenarios", (1440, 1290), "light", scenarios),
+    ("exchange", (1440, 980), "light", exchanging),
     ("error", (1280, 720), "light", error),
     ("calibrate", (1280, 720), "light", calibrating),
     ("certify", (1280, 720), "dark", certifying),

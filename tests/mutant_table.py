@@ -269,15 +269,15 @@ MUTANTS = [
     ("theta truncation left out", "engine/lattice/moments.py", "error += float(np.sum(left_out[skip]))", "pass"),
     (
         "theta truncation weakened, balls",
-        "engine/lattice/ball.py",
+        "engine/lattice/ball_terms.py",
         "math.log(LATER_TERMS * g.count)",
         "math.log(0.9899 * g.count)",
     ),
     (
         "theta truncation left out, balls",
-        "engine/lattice/ball.py",
-        "return factor * acb(1 + error, error)",
-        "return factor",
+        "engine/lattice/ball_terms.py",
+        "around_one = acb(1 + error, error)",
+        "around_one = acb(1)",
     ),
     ("rounding left out", "engine/lattice/float64.py", ") * (1 + ACCOUNT_SLACK)", ") * 0.0"),
     ("rounding weakened", "engine/lattice/float64.py", ") * (1 + ACCOUNT_SLACK)", ") * 0.99"),
@@ -339,6 +339,12 @@ MUTANTS = [
         "engine/line/conditioning.py",
         "doubt.sum() <= _SETTLED * lower.sum()",
         "doubt.sum() <= 1e-3 * lower.sum()",
+    ),
+    (
+        "a factor beyond the doubles cut off",
+        "engine/line/conditioning.py",
+        "exponent <= _LARGEST_EXPONENT, factor",
+        "exponent <= np.inf, factor",
     ),
     (
         "coarse cheap bounds too good",

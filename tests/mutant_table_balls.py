@@ -4,10 +4,26 @@ from __future__ import annotations
 
 TESTS = {
     "engine/lattice/graded.py": ["tests/engine/test_graded.py"],
+    "engine/line/ball.py": ["tests/engine/test_line_balls.py"],
     "engine/lattice/ball.py": ["tests/engine/test_graded.py", "tests/engine/test_bounds.py"],
+    "engine/lattice/ball_terms.py": ["tests/engine/test_graded.py", "tests/engine/test_bounds.py"],
 }
 
 MUTANTS = [
+    ("smoothing not charged to delta in balls", "engine/line/ball.py", "lower -= smoothed", "lower -= 0"),
+    ("smoothing not charged to 1 - delta in balls", "engine/line/ball.py", "upper += smoothed", "upper += 0"),
+    (
+        "aliases not charged on the line in balls",
+        "engine/line/ball.py",
+        "lower, upper = value - aliased - dropped,",
+        "lower, upper = value - dropped,",
+    ),
+    (
+        "dropped nodes not charged on the line in balls",
+        "engine/line/ball.py",
+        "lower, upper = value - aliased - dropped, value + dropped",
+        "lower, upper = value - aliased, value",
+    ),
     (
         "float64's error of small nodes left out",
         "engine/lattice/graded.py",
@@ -45,8 +61,14 @@ MUTANTS = [
     ),
     (
         "Poisson's series cut too early",
-        "engine/lattice/ball.py",
+        "engine/lattice/ball_terms.py",
         "* count > 1 - self._log_negligible:",
         "* count > 1 - 0.5 * self._log_negligible:",
+    ),
+    (
+        "theta left out by the first node of a run",
+        "engine/lattice/ball_terms.py",
+        "per_residue * max(abs(r), abs(last))",
+        "per_residue * abs(r)",
     ),
 ]

@@ -8,6 +8,7 @@ TESTS = {
         for file in (
             "engine/family/nodes.py",
             "engine/family/contours.py",
+            "engine/family/pair_terms.py",
             "accounting/pairs.py",
             "accounting/shared_pairs.py",
         )
@@ -64,6 +65,18 @@ MUTANTS = [
         "engine/family/contours.py",
         "error_a, error_b, count)",
         "0 * error_a, 0 * error_b, 0 * count - 1e9)",
+    ),
+    (
+        "what rough sums leave out not charged",
+        "engine/family/pair_terms.py",
+        "self.totals[2:] + others",
+        "self.totals[2:] + 0 * others",
+    ),
+    (
+        "pairs that may be the worst ruled out",
+        "accounting/shared_pairs.py",
+        "((tops >= largest) | (bottoms <= smallest))",
+        "((tops >= largest + 1e-3) | (bottoms <= smallest - 1e-3))",
     ),
     (
         "members on the line searched at less than half the budget",

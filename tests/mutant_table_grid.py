@@ -7,11 +7,25 @@ TESTS = {
     for name in ("splitting", "window", "convolution", "grid_fft", "lists")
 }
 
+TESTS["engine/family/line_grid.py"] = ["tests/engine/test_line_grid.py"]
+
 _GRID = "engine/grid/grid_fft.py"
 _SPLITTING = "engine/grid/splitting.py"
 _CONVOLUTION = "engine/grid/convolution.py"
 
 MUTANTS = [
+    (
+        "a pair with one of its members only",
+        "engine/family/line_grid.py",
+        "product([t for t in both if t is not None])",
+        "both[0]",
+    ),
+    (
+        "the loss of another pair",
+        "engine/family/line_grid.py",
+        "GridFFT(self.family.total(pair), rung",
+        "GridFFT(self.family.total(0), rung",
+    ),
     (
         "split by distance, which keeps the mean loss and not Q",
         _SPLITTING,
@@ -57,20 +71,44 @@ MUTANTS = [
     (
         "wrapped mass left in the lower bound",
         _GRID,
-        "wrong + t.missing * most + sum(self._outside), wrong + self._outside[0]",
-        "wrong + t.missing * most + sum(self._outside), wrong",
+        "wrong + t.missing * most + outside, wrong + wrapped",
+        "wrong + t.missing * most + outside, wrong",
     ),
     (
         "mass outside left out of the upper bound",
         _GRID,
-        "wrong + t.missing * most + sum(self._outside), wrong",
+        "wrong + t.missing * most + outside, wrong",
         "wrong + t.missing * most, wrong",
+    ),
+    (
+        "delta wraps around without aliases",
+        _GRID,
+        "return (1 + FFT_SLACK) * wrapped, (1 + FFT_SLACK) * missing",
+        "return 0 * wrapped, (1 + FFT_SLACK) * missing",
+    ),
+    (
+        "a circle of twice its length",
+        _GRID,
+        "self._wrapping.delta(y, length, self._squares)",
+        "self._wrapping.delta(y, 2 * length, self._squares)",
+    ),
+    (
+        "delta from a half circle without what is beyond it",
+        _GRID,
+        "return (1 + FFT_SLACK) * wrapped, (1 + FFT_SLACK) * missing",
+        "return (1 + FFT_SLACK) * wrapped, 0 * missing",
+    ),
+    (
+        "losses far below, moved as if they were above",
+        "engine/grid/window.py",
+        "lam * length - nu * half",
+        "lam * length - nu * length",
     ),
     (
         "missing mass left out of the upper bound",
         _GRID,
-        "wrong + t.missing * most + sum",
-        "wrong + sum",
+        "wrong + t.missing * most + outside",
+        "wrong + outside",
     ),
     (
         "the test's advantage with the split Q",
@@ -87,14 +125,14 @@ MUTANTS = [
     (
         "a threshold one point late",
         _GRID,
-        "math.floor(-away / h) + 1, 0)",
-        "math.floor(-away / h) + 2, 0)",
+        "math.floor(-away / h) + 1  #",
+        "math.floor(-away / h) + 2  #",
     ),
     (
         "relative errors of weights forgotten",
         _GRID,
-        "* gap) * UNIT + t.relative",
-        "* gap) * UNIT",
+        "_SUMMING * UNIT + t.relative",
+        "_SUMMING * UNIT",
     ),
     (
         "moved values forgotten",

@@ -54,9 +54,17 @@ def epsilon_widths(bounds: Bounds) -> Floats:
     return result
 
 
+def epsilon_width(lower: float, upper: float) -> float:
+    """The same for one epsilon, in a fraction of the time."""
+    if lower == upper:
+        return 0.0
+    apart = (upper - lower) / (max(abs(lower), abs(upper)) + _NEAR_ZERO)
+    return math.inf if math.isnan(apart) else apart
+
+
 def epsilon_is_wide(lower: float, upper: float) -> bool:
     """Whether bounds of one epsilon are further apart than WIDE."""
-    return not epsilon_widths(Bounds(lower, upper))[0] <= WIDE
+    return not epsilon_width(lower, upper) <= WIDE
 
 
 def warn_if_wide(what: str, widths: Iterable[float], remedy: str = REMEDY) -> None:

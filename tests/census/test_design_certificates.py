@@ -393,6 +393,7 @@ def test_as_many_digits_as_can_be_proved(monkeypatch: pytest.MonkeyPatch) -> Non
     assert verify(certificate).holds
     monkeypatch.setattr(design_verification, "side_in_balls", no_balls)
     monkeypatch.setattr(design_verification, "_on_the_line", lambda *_: iter(()))
+    monkeypatch.setattr(design_verification, "_side_on_line", lambda *_: 0)
     found = verify(certificate)
     assert not found.holds
     assert "no balls today" in found.reason
@@ -412,6 +413,7 @@ def test_a_pair_that_cannot_be_recomputed_does_not_hold(
     monkeypatch.setattr(design_verification, "side_in_balls", no_balls_for_it)
     assert verify(of_epsilon).holds  # by a method on the line
     monkeypatch.setattr(design_verification, "_on_the_line", lambda *_: iter(()))
+    monkeypatch.setattr(design_verification, "_side_on_line", lambda *_: 0)
     found = verify(of_epsilon)
     assert not found.holds
     assert f"pair {pair[0]},{pair[1]} could not be recomputed: no balls today" in found.reason

@@ -8,11 +8,14 @@ from importlib import import_module
 import pytest
 
 from exactdp import census
+from exactdp.accounting.line_enclosures import enclosed_on_line
+from exactdp.balls import BITS, ball, precision
 from exactdp.census.certification import certify, verify
 from exactdp.census.changes import CHANGES, Change
 from exactdp.census.composition_design import composition_design
 from exactdp.errors import InvalidInputError
 
+DELTA = Fraction(1, 10**10)
 PERSONS = ("pl94-persons", "dhc-persons", "ddhc-a", "s-dhc")
 UNITS = ("pl94-units", "dhc-units", "ddhc-b")
 ADDED, REPLACED, UNIT, VACANT = (
@@ -65,6 +68,20 @@ def test_headlines_two_ways(where: str, change: str, products: tuple[str, ...]) 
     certificate = certify(composition_design(found.full), delta="1e-10")
     verdict = verify(certificate)
     assert verdict.holds, verdict.reason
+    assert "recomputed: 1 by balls" in verdict.reason, "the second way is another arithmetic"
+
+
+@pytest.mark.parametrize(("where", "change", "products"), HEADLINES)
+def test_headlines_in_balls(where: str, change: str, products: tuple[str, ...]) -> None:
+    """delta at the headline's two ends, by Fourier sums in balls on two tilts with two periods and two smoothings."""
+    epsilon = Fraction(HEADLINES[where, change, products][1])
+    full = census.joint(named(where, products), change).full
+    for at, is_below in ((epsilon, False), (epsilon + Fraction(1, 10**9), True)):
+        found = [enclosed_on_line(full, at, finest=finest, is_other=o) for finest, o in ((1e-13, False), (3e-14, True))]
+        assert bool(found[0].overlaps(found[1]))
+        with precision(BITS):
+            assert all(bool(x <= ball(DELTA) if is_below else x >= ball(DELTA)) for x in found)
+            assert all(float(x.rad()) < 1e-11 * float(x.mid()) for x in found)
 
 
 @pytest.mark.parametrize(("where", "change", "products"), [key for key in HEADLINES if key[1] in (ADDED, HOUSEHOLDER)])

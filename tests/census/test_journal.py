@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from exactdp import version
+from exactdp.accounting.pairs import Pairs
 from exactdp.census import journal as journals
 from exactdp.census import pair_results
 from exactdp.census.grids import Grids
@@ -96,6 +97,7 @@ def test_a_run_in_slices_of_its_grids_goes_on(
 ) -> None:
     """Pairs that share contours are asked together, for a few arguments at a time; each slice has a journal."""
     monkeypatch.setattr(pair_results, "_SLICES", dict.fromkeys(pair_results._SLICES, 1))
+    monkeypatch.setattr(Pairs, "region", lambda pairs, epsilon: ("its own", epsilon))
     journal = Journal.open(tmp_path, SMALL, GRIDS)
     done: list[int] = []
     runner = Serial(in_small_parts=True)
@@ -116,6 +118,12 @@ def test_slices_are_put_together_in_the_order_of_the_grids(tmp_path: Path, monke
     grids = Grids.read(["3", "1/2", "5", "1/2"], ["1e-9", "1e-2"], ["0.3", "0.001"])
     whole = run_study(SMALL, grids, Serial()).results
     monkeypatch.setattr(pair_results, "_SLICES", {"beta": 2, "epsilon": 2, "delta": 2})
+    region = Pairs.region
+    together = pair_results.slices(SMALL, grids)
+    engine = pair_results.overall_of(SMALL).pairs
+    regions = [{region(engine, e) for e in one.epsilons} for one in together]
+    assert sum(map(len, regions)) == len(set().union(*regions)) > 1  # contours are planned for one slice only
+    monkeypatch.setattr(Pairs, "region", lambda pairs, epsilon: ("its own", epsilon))
     asked = pair_results.slices(SMALL, grids)
     assert sum(one.size for one in asked) == grids.size
     assert 2 < len(asked) <= 4

@@ -119,3 +119,61 @@ def test_an_occupied_unit_that_becomes_vacant_moves_less() -> None:
     twice = [query for query in release.table["US"] if ALL_UNITS in query]
     assert len(twice) == 1
     assert vacant.total() == sum(len(queries) + 1 for queries in release.table.values())
+
+
+HOUSEHOLDER_ONLY = {"sex", "hisp", "race", "hhage"}
+"""What the householder's own answers say; the other parts of a query are the household's."""
+TENURE = {"tenvacgq", "hhtenshort_2lev", "hhtenshort_3lev"}
+HOUSEHOLD = {
+    "coupled_hh_type",
+    "multig",
+    "partner_type_detailed_own_child_status",
+    "DetailedCoupleTypeMultGenDetOwnChildSize",
+}
+"""Recodes of the type of household (couples, generations, own children, size), which any member's answers can change."""
+
+
+def cell_of(query: str, household: dict[str, int]) -> tuple[int, ...]:
+    """The cell of one household: the values of all parts of a query; the detailed one has all of them."""
+    parts = sorted(household) if query == "detailed" else query.split(" * ")
+    return tuple(household[part] for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("change", "answers"),
+    [
+        ("answers of a householder", HOUSEHOLDER_ONLY | HOUSEHOLD),
+        ("answers of another member", HOUSEHOLD),
+        ("occupied unit replaced", HOUSEHOLDER_ONLY | HOUSEHOLD | TENURE),
+    ],
+)
+def test_answers_in_place_move_two_cells_of_the_queries_that_ask_for_them(change: str, answers: set[str]) -> None:
+    """A household in a block of a small spine: some of its answers change, tenure and place do not."""
+    release = census.release("dhc-units-us")
+    spine = Spine(release)
+    block, before = spine.blocks(0)[0], dict.fromkeys(HOUSEHOLDER_ONLY | HOUSEHOLD | TENURE, 0)
+    after = {part: 1 if part in answers else value for part, value in before.items()}
+    found: Counter[object] = Counter()
+    for depth, level in enumerate(release.table):
+        for query in release.table[level]:
+            cells = {cell_of(query, before), cell_of(query, after)}
+            found[spine.noise(block[:depth], query)] += 2 * (len(cells) - 1)
+    assert +found == Counter(census.joint("dhc-units-us", change).full.mechanisms)
+
+
+def test_every_part_of_a_household_query_is_known() -> None:
+    queries = {query for table in census.release("dhc-units-us").table.values() for query in table} - {"detailed"}
+    assert {part for query in queries for part in query.split(" * ")} == HOUSEHOLDER_ONLY | HOUSEHOLD | TENURE
+
+
+@pytest.mark.parametrize("name", ["pl94-persons-us", "pl94-persons-pr"])
+def test_answers_in_place_leave_where_people_live(name: str) -> None:
+    """Race, origin and age of a person in a household change: total, hhgq and hhinstlevels do not ask for them."""
+    release = census.release(name)
+    living, asked = {"total", "hhgq", "hhinstlevels"}, {"cenrace", "hispanic", "votingage"}
+    for query in {query for table in release.table.values() for query in table} - {"detailed"}:
+        assert set(query.split(" * ")) <= living | asked
+    full = Counter(release.proxy.mechanisms)
+    for rho in (rho for table in release.table.values() for query, rho in table.items() if query in living):
+        full[DiscreteGaussian(1 / rho)] -= 2
+    assert +full == Counter(census.joint(name, "answers of a householder").full.mechanisms)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import exactdp.engine.family.nodes as module
+import exactdp.engine.family.pair_terms as pair_terms
 import oracle
 from exactdp.accounting.epsilon_search import both_readings
 from exactdp.accounting.pairs import Pairs
@@ -18,6 +19,7 @@ from exactdp.accounting.privacy_profile import profile
 from exactdp.accounting.separate_pairs import Question
 from exactdp.accounting.shared_pairs import both_ends_hold
 from exactdp.brackets import Bracket, Point
+from exactdp.census.envelope import Extremes
 from exactdp.engine.family.contours import Family, FamilyContour
 from exactdp.engine.lattice.ball import BallContour
 from exactdp.engine.lattice.contours import Contours
@@ -208,6 +210,54 @@ def test_an_answer_does_not_depend_on_what_else_is_asked() -> None:
         lower, upper = ask(questions)
         for i, question in enumerate(questions):
             assert [x[0] for x in ask([question])] == [lower[i], upper[i]]
+
+
+def test_theta_of_a_pair_is_charged_for_both_members() -> None:
+    """The error of a pair's Theta(tilt) holds those of its two members and the rounding of their sum."""
+    f = family(3)
+    contour = f.contour(Payoff.DELTA, 1)
+    assert contour is not None
+    own = [lattice.log_theta(contour.plans[0].tilt) for lattice in f.lattices]
+    for (i, j), value, error in zip(f.pairs, *contour._thetas, strict=True):
+        rounding = abs(Fraction(float(value)) - own[i][0] - own[j][0])
+        assert Fraction(float(error)) >= Fraction(own[i][1]) + Fraction(own[j][1]) + rounding
+        assert error <= 3e-13
+
+
+def test_rough_bounds_hold_and_what_they_leave_out_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the largest terms only: brute force lies inside, and would not without the sizes of what was left out."""
+    monkeypatch.setattr(pair_terms, "_LIGHT", 4)
+    monkeypatch.setattr(pair_terms, "_LARGEST", 1e-4)
+    needed = 0
+    for seed in (2, 3):
+        f = family(seed)
+        everyone = np.arange(len(f.pairs))
+        for e in map(Fraction, ("1/3", "2", "7")):
+            rough = Pairs(f).rough_at(everyone, [e], np.zeros_like(everyone)).delta
+            narrow = Pairs(f).table(range(len(f.pairs)), [e]).delta
+            assert np.all(rough.log_lower() <= narrow.log_upper())
+            assert np.all(narrow.log_lower() <= rough.log_upper())
+            for pair, (low, high) in enumerate(zip(rough.lower_floats(), rough.upper_floats(), strict=True)):
+                exact = brute(f, pair).delta(e)
+                assert Fraction(low) - oracle.ERROR <= exact <= Fraction(high) + oracle.ERROR
+                off = abs(float(exact) - (low + high) / 2)
+                needed += off > 1e-9 * high
+    assert needed > 6
+
+
+def test_rough_bounds_do_not_change_the_worst(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs that they rule out stay wide; what is the worst is the same bit for bit as in the whole table."""
+    monkeypatch.setattr(pair_terms, "_LIGHT", 4)
+    monkeypatch.setattr(pair_terms, "_LARGEST", 1e-4)
+    epsilons = [Fraction(e) for e in ("0", "1/3", "2", "7", "20")]
+    for seed in (2, 3, 5):
+        pairs = Pairs(family(seed, 4))
+        tables = pairs.table_of_worst(epsilons), pairs.table(range(pairs.count), epsilons)
+        assert np.count_nonzero(tables[0].is_wide(pairs.resort_width)) > 3
+        rows = [np.array(table.rows()).reshape(7, pairs.count, -1) for table in tables]
+        for i in range(len(epsilons)):
+            found, whole = (Extremes.of(Point.of_rows(part[:, :, i])) for part in rows)
+            assert found == whole
 
 
 def test_narrow_epsilons_on_plateaus() -> None:

@@ -16,6 +16,7 @@ from exactdp.balls import ball, precision
 from exactdp.doubles import UNIT
 from exactdp.engine.lattice import graded
 from exactdp.engine.lattice.ball import BallContour
+from exactdp.engine.lattice.ball_terms import BallTerms
 from exactdp.engine.lattice.graded import GradedContour
 from exactdp.engine.lattice.lattice import Group, Lattice
 from exactdp.engine.lattice.plan import Plan, log_expected, make_plan
@@ -93,7 +94,7 @@ def test_float64_is_enclosed_and_its_radius_is_needed() -> None:
 def test_what_float64_may_add_is_what_was_dropped() -> None:
     for payoff, index in CASES:
         contour = GradedContour(_plan(payoff, index), 140)
-        small, (first, _) = contour._small, contour._large._transform_at_tilt
+        small, (first, _) = contour._small, contour._large._of_nodes.transform_at_tilt
         assert small is not None
         totals = small.totals([_threshold(payoff, index)])
         assert float(totals.radius_a) <= 1.001 * math.exp(contour.plan.log_dropped) * float(first)
@@ -138,7 +139,26 @@ def test_rows_of_neighbours_and_lonely_nodes() -> None:
         for got, exact in zip(found, expected, strict=True):
             with precision(300):
                 assert (got / plan.nodes).contains(exact)
-                assert got.rad() < arb(2) ** -100 * contour._transform_at_tilt[0]
+                assert got.rad() < arb(2) ** -100 * contour._of_nodes.transform_at_tilt[0]
+
+
+@pytest.mark.parametrize("payoff", list(Payoff))
+def test_a_node_among_its_neighbours_is_what_it_is_alone(payoff: Payoff) -> None:
+    """From one node to the next by powers, against phases and exponents that are exact for the node itself; residues that pass
+    N / 2 on the way, theta factors that matter at the end of a run only, and rows longer than a run."""
+    tilt = Fraction(-3, 10) if payoff is Payoff.COMPLEMENT else Fraction(3, 10)
+    several = Lattice(tuple(Group(Fraction(s), d, n) for s, d, n in (("1/5", 1, 2), ("2/3", 1, 18), ("5/2", 3, 1))))
+    for lattice, nodes in ((several, 97), (several, 5040), (Lattice((Group(Fraction(12), 1, 1),)), 97)):
+        kept = np.unique(np.concatenate([np.arange(min(nodes // 2 + 1, 150)), [nodes // 3, nodes // 2]]))
+        plan = Plan(lattice, payoff, tilt, nodes, kept.astype(np.int64), -20.0, lattice.log_theta(tilt))
+        with precision(200):
+            together = BallTerms(plan, 200).terms()
+        for k, found in zip(kept.tolist(), together, strict=True):
+            with precision(300):
+                (alone,) = BallTerms(replace(plan, kept=np.array([k])), 300).terms()
+                for mine, exact in zip(found, alone, strict=True):
+                    assert mine.contains(exact), (nodes, k)
+                    assert mine.rad() < arb(2) ** -150 * (1 + abs(exact)), (nodes, k)
 
 
 def test_answers_against_balls_alone_on_another_contour() -> None:
@@ -177,13 +197,13 @@ def test_theta_by_its_series_is_jacobis_function(bits: int) -> None:
     """At every residue, the largest included; for s below 1/4 there is no series."""
     lattice = Lattice(tuple(Group(Fraction(s), 1, 1) for s in ("1/5", "1/4", "2/3", "8/3", "137")))
     plan = make_plan(lattice, wide_rung(lattice, Payoff.DELTA, 2), -20.0)
-    contour = BallContour(plan, bits)
-    for i, (group, (_, rest)) in enumerate(zip(lattice.groups, contour._centres, strict=True)):
+    terms = BallTerms(plan, bits)
+    for i, (group, (_, rest)) in enumerate(zip(lattice.groups, terms.centres, strict=True)):
         with precision(bits):
-            assert bool(contour._theta_constants[i].terms) == (group.sigma2 >= Fraction(1, 4))
+            assert bool(terms._theta_constants[i].terms) == (group.sigma2 >= Fraction(1, 4))
         for r in (0, 1, -1, plan.nodes // 3, plan.nodes // 2, -(plan.nodes // 2)):
             with precision(bits):
-                found = contour._theta_ratio(i, r)
+                found = next(terms._theta_ratios(i, r, 1))
             with precision(4 * bits + 4000):
                 period = 2 * arb.pi() * ball(group.sigma2)
                 top = acb(ball(rest), period * r / plan.nodes).modular_theta(acb(0, period))[2]

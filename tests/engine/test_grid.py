@@ -17,10 +17,10 @@ from any_oracle import number
 from exactdp import Composition, DiscreteGaussian, Gaussian, Outcomes, RandomizedResponse
 from exactdp.brackets import Bracket
 from exactdp.engine.grid.convolution import LossGrid, Transform, product
-from exactdp.engine.grid.grid_fft import GridFFT, expected_width, first_point
+from exactdp.engine.grid.grid_fft import GridFFT, expected_width
 from exactdp.engine.grid.lists import Copies, joined, listed_copies
 from exactdp.engine.grid.splitting import log_growth, split
-from exactdp.engine.grid.window import Tails
+from exactdp.engine.grid.window import needed_length
 from exactdp.engine.line.enumeration import ListedValues
 from exactdp.engine.line.methods import LineMethods, threshold
 from exactdp.engine.line.tilts import Ladder, LineRung
@@ -39,13 +39,10 @@ def _on(total: TotalLoss, rung: LineRung, points: int, longest: int = 1 << 17, s
     """On a grid of so many points, `stretch` times as long as it should be."""
     lists = listed_copies(total, rung.tilt, longest)
     assert lists is not None
-    tails = Tails(total, rung.tilt)
-    low, high = tails.end(-1), tails.end(1)
     splits = sum(c.count for c in lists)
-    length = stretch * max(high - low, 1e-6)
-    grid = LossGrid.covering(length * (1 + 2 * (splits + 2) / points), rung.tilt, points)
-    transform = product([Transform.of_list(grid, copies) for copies in lists])
-    return GridFFT(total, rung.payoff, transform, tails, first_point(transform, low, high))
+    length = stretch * needed_length(total, rung)
+    grid = LossGrid.covering(length * (1 + 2 * (splits + 4) / points), rung.tilt, points)
+    return GridFFT(total, rung, product([Transform.of_list(grid, copies) for copies in lists]))
 
 
 # --- splitting --------------------------------------------------------------------------------------------------------------
@@ -94,7 +91,7 @@ def test_moves_have_moments_below_their_bound(z: float) -> None:
 def test_grids_of_any_size_hold_the_exact_value(case: str | int) -> None:
     counts, truth = case_of(case)
     if any(isinstance(m, Gaussian) for m in counts):
-        assert GridFFT.plan(total_of(counts), Payoff.DELTA, Fraction(1)) is None
+        assert GridFFT.plan(total_of(counts), LineRung(Payoff.DELTA, 0, Fraction(1), 0.0, 1.0)) is None
         return
     total = total_of(counts)
     end = total.ends[1]
@@ -261,7 +258,7 @@ def test_a_grid_that_is_too_short_wraps_around_and_says_so(stretch: float, e: Fr
         exact = exact if payoff is Payoff.DELTA else 1 - exact
         found = _on(total, replace(own, payoff=payoff, tilt=tilt), 1 << 12, stretch=stretch)
         assert holds(found.evaluate([threshold(e)])[0], exact, ERROR)
-        assert found._outside[0] > 1e-12
+        assert found._outside(float(e))[0] > 1e-14
 
 
 @pytest.mark.parametrize("payoff", [Payoff.DELTA, Payoff.COMPLEMENT])
@@ -279,11 +276,8 @@ def test_lists_may_be_as_wrong_as_they_say(payoff: Payoff) -> None:
     lost = values.weights[order[:3]].sum()
 
     def at(changed: ListedValues) -> Bracket:
-        tails = Tails(total, tilt)
-        grid = LossGrid.covering(1.5 * (tails.end(1) - tails.end(-1)), tilt, 1 << 14)
-        transform = Transform.of_list(grid, Copies(changed, 1))
-        first = first_point(transform, tails.end(-1), tails.end(1))
-        return GridFFT(total, payoff, transform, tails, first).evaluate([threshold(e)])[0]
+        grid = LossGrid.covering(1.5 * needed_length(total, rung), tilt, 1 << 14)
+        return GridFFT(total, rung, Transform.of_list(grid, Copies(changed, 1))).evaluate([threshold(e)])[0]
 
     few = replace(values, values=values.values[order[3:]], weights=values.weights[order[3:]])
     assert not holds(at(few), exact, ERROR)
@@ -356,7 +350,7 @@ def test_short_lists_are_joined_and_tables_multiplied() -> None:
     total = total_of({DiscreteGaussian("3/2"): 3, DiscreteGaussian("7/5"): 2, RandomizedResponse(1, 3): 1000})
     lists = listed_copies(total, Fraction(1, 2))
     assert lists is not None
-    assert [c.count for c in lists] == [1, 1]  # all copies of each are on a lattice of their own
+    assert [c.count for c in lists] == [1]  # all copies of each are on a lattice of their own
     table = listed_copies(total_of(_counts([(_TABLE, 100)])), Fraction(1, 2), 200)
     assert table is not None
     assert [(c.count, len(c.values.values)) for c in table] == [(1, 5), (33, 125)]
@@ -365,11 +359,12 @@ def test_short_lists_are_joined_and_tables_multiplied() -> None:
 
 
 def test_what_the_grid_cannot_do_is_refused() -> None:
-    total = total_of(_counts([(_TABLE, 4)]))
     with pytest.raises(AccuracyError, match="too coarse"):
-        _on(total, LineRung(Payoff.DELTA, 0, Fraction(10**6), 0.0, 1.0), 256)
+        Transform.of_list(LossGrid(Fraction(10), 0.125, 256), Copies(_listed([0.0], [1.0]), 1))
+    with pytest.raises(AccuracyError, match="so many copies"):
+        Transform.of_list(LossGrid(Fraction(1), 0.001, 256), Copies(_listed([0.0, 0.1], [0.5, 0.5]), 10**11))
     with pytest.raises(AccuracyError, match="too many mechanisms"):
-        GridFFT.plan(total_of(_counts([(_TABLE, 10**7)])), Payoff.DELTA, Fraction(1, 2), 1 << 14)
+        GridFFT.plan(total_of(_counts([(_TABLE, 10**7)])), LineRung(Payoff.DELTA, 0, Fraction(1, 2), 0.0, 1.0), 1 << 14)
 
 
 @pytest.mark.parametrize("seed", seeds(2, 20))

@@ -11,6 +11,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from flint import arb
 
 from any_cases import (
     CASES,
@@ -32,7 +33,7 @@ from exactdp import (
 )
 from exactdp.accounting.directions import BothDirections
 from exactdp.balls import BITS, ball, precision
-from exactdp.brackets import Bracket
+from exactdp.brackets import Bracket, Point
 from exactdp.doubles import UNIT
 from exactdp.engine.effort import Effort
 from exactdp.engine.line import plan as line
@@ -75,6 +76,34 @@ def _by_hybrid(total: TotalLoss, rung: LineRung, e: Fraction, at: int) -> Bracke
         return None
     hybrid = Conditioning(total, rest, rung.payoff, rung.tilt, coarse, LineMethods(rest))
     return hybrid.evaluate([threshold(e)])[0]
+
+
+class _Doubles:
+    """The rest's answers as doubles with no scale of their own, down to the smallest ones: certified, too."""
+
+    def __init__(self, rest: TotalLoss) -> None:
+        self._answers = LineMethods(rest)
+
+    def points(self, ys: list[arb]) -> Point:
+        found = self._answers.points(ys)
+        lower, upper = found.delta.lower_floats(), found.delta.upper_floats()
+        return replace(found, delta=Bracket(np.zeros(len(ys)), lower, upper))
+
+
+def test_a_factor_beyond_the_doubles_does_not_shrink_an_upper_bound() -> None:
+    """The rest's answer is a subnormal number, and what it is multiplied by is beyond e^700."""
+    total, e = total_of({DiscreteGaussian(50): 1, DiscreteGaussian(4): 8}), Fraction(55)
+    rung = Ladder(total).rung_of(float(e))
+    first, rest = TotalLoss(total.parts[:1]), TotalLoss(total.parts[1:])
+    coarse = list_coarse(first, rung.tilt)
+    assert coarse is not None
+    usual, doubles = (
+        Conditioning(total, rest, rung.payoff, rung.tilt, coarse, answers).evaluate([threshold(e)])[0]
+        for answers in (LineMethods(rest), _Doubles(rest))
+    )
+    assert usual.log_upper()[0] - usual.log_lower()[0] < 1e-9
+    assert doubles.log_upper()[0] >= usual.log_lower()[0]
+    assert doubles.log_lower()[0] <= usual.log_upper()[0]
 
 
 def _by_line(total: TotalLoss, rung: LineRung, e: Fraction, finest: float = line.FINEST) -> LineSums:

@@ -42,7 +42,7 @@ from dp_accounting import (
 from dp_accounting.pld import privacy_loss_distribution
 from dp_accounting.privacy_accountant import NeighboringRelation, UnsupportedEventError
 
-from exactdp.interop import dp_accounting as interop
+from exactdp.interop import dp_events as interop
 from exactdp.interop import pld as export
 from exactdp.interop.dp_accounting import DiscreteGaussianDpEvent, ExactAccountant
 from exactdp.interop.pld import to_pld
@@ -191,8 +191,15 @@ def test_what_reveals_nothing(event: Any, relation: Any) -> None:
 @pytest.mark.parametrize(
     ("event", "relation", "text"),
     [
-        (dp_event.LaplaceDpEvent(1.0), ADD, "no mechanism for LaplaceDpEvent"),
-        (dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0)), ADD, "PoissonSampledDpEvent"),
+        (dp_event.LaplaceDpEvent(1.0), REPLACE, "for LaplaceDpEvent. Found REPLACE_ONE"),
+        (dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0)), REPLACE, "for PoissonSampledDpEvent"),
+        (dp_event.PoissonSampledDpEvent(1.1, dp_event.GaussianDpEvent(1.0)), ADD, "sampling_probability must be"),
+        (dp_event.PoissonSampledDpEvent(0.1, dp_event.ZCDpEvent(1.0)), ADD, "no mechanism for ZCDpEvent on a sample"),
+        (
+            dp_event.PoissonSampledDpEvent(0.1, dp_event.SelfComposedDpEvent(dp_event.GaussianDpEvent(1.0), 2)),
+            *(ADD, "a composition on one sample is not taken apart"),
+        ),
+        (dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.4]), ADD, "add up to 1"),
         (dp_event.RandomizedResponseDpEvent(0.5, 2), ADD, "REPLACE_ONE or REPLACE_SPECIAL"),
         (dp_event.DiscreteLaplaceDpEvent(0.5, 1), REPLACE, "ADD_OR_REMOVE_ONE or REPLACE_SPECIAL"),
         (dp_event.DiscreteLaplaceDpEvent(0.5, 1.5), ADD, "sensitivity must be a whole number"),

@@ -19,7 +19,7 @@ pytest.importorskip("dp_accounting")
 from dp_accounting import dp_event
 from dp_accounting.privacy_accountant import NeighboringRelation, UnsupportedEventError
 
-from exactdp.interop import dp_accounting as interop
+from exactdp.interop import dp_events as interop
 from exactdp.interop.dp_accounting import ExactAccountant
 
 
@@ -96,8 +96,8 @@ def test_what_is_unknown_is_named_too() -> None:
     unknown = attr.make_class("BrandNewDpEvent", [], bases=(dp_event.DpEvent,))
     with pytest.raises(UnsupportedEventError, match="BrandNewDpEvent, as nothing is known"):
         ExactAccountant().compose(unknown())
-    with pytest.raises(UnsupportedEventError, match="continuous; for noise on integers use DiscreteLaplaceDpEvent"):
-        ExactAccountant().compose(dp_event.LaplaceDpEvent(1.0))
+    with pytest.raises(UnsupportedEventError, match="fixed size is not accounted for; use PoissonSampledDpEvent"):
+        ExactAccountant().compose(dp_event.SampledWithoutReplacementDpEvent(10, 3, dp_event.GaussianDpEvent(1.0)))
 
 
 def _worst_of_bounded_range(width: float, count: int, epsilon: float) -> float:

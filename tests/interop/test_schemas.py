@@ -83,7 +83,8 @@ def test_the_schemas_are_schemas_and_published(name: str) -> None:
 
 def test_other_names_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        InvalidInputError, match=r"one of certificate, design-certificate, design, object. Found nothing"
+        InvalidInputError,
+        match=r"one of certificate, design-certificate, joint-certificate, design, object. Found nothing",
     ):
         json_schema("nothing")
     assert CliRunner().invoke(cli.app, ["schema", "x"]).exit_code == 2

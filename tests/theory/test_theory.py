@@ -14,6 +14,7 @@ import pytest
 from flint import arb
 
 from exactdp import DiscreteGaussian, InvalidInputError, theory
+from exactdp.accounting.certificates.routes import EngineRoute, lattice_of
 from exactdp.apps.figures.theory import figure_edgeworth, fitted_slope
 from exactdp.balls import precision
 from exactdp.engine.payoff import Payoff, tail_threshold
@@ -176,6 +177,24 @@ def test_masses_are_those_of_the_engine() -> None:
         for n, mass in enumerate(masses_ball(Fraction(1), 100, 28)):
             assert low[n] <= float(mass.mid()) * (1 + 1e-15)
             assert float(mass.mid()) * (1 - 1e-15) <= high[n]
+
+
+def test_masses_do_not_depend_on_their_neighbours_and_hold_the_tails() -> None:
+    """Phases in two factors: the same bits for a point alone, and bounds that overlap those of the tails themselves."""
+    c = 18 * DiscreteGaussian("8/3") + 2 * DiscreteGaussian("2/3")
+    points = [-700, -33, *range(-5, 70), 4000]
+    low, high = c.masses(points)
+    for i in (0, 1, 2, 40, len(points) - 2):
+        alone = c.masses(points[i : i + 2])
+        assert (alone.lower[0], alone.upper[0]) == (low[i], high[i])
+    assert np.all(low <= high)
+    with precision(200):
+        tails = EngineRoute(lattice_of(c), 25).tails(points)
+        for i in range(len(points) - 1):
+            exact = tails[i] - tails[i + 1]
+            assert exact >= arb(float(low[i])) - arb(10) ** -24
+            assert exact <= arb(float(high[i])) + arb(10) ** -24
+    assert np.max(high - low) < 1e-11
 
 
 @pytest.mark.parametrize("noise", NOISES)

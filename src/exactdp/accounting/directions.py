@@ -22,7 +22,7 @@ from exactdp.accounting.explanation import Explanation, explain_used
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.accounting.tradeoff_dual import beta_from_profile, curve_from_profile
 from exactdp.balls import BITS, ball, ends_of, fraction, precision
-from exactdp.brackets import Bracket, Point, bracket_of_balls, mirrored_brackets
+from exactdp.brackets import Bracket, Point, bracket_of_balls, mirrored_brackets, overwrite
 from exactdp.doubles import CHAIN_SLACK, EXP_SLACK, FORMULA_SLACK, UNDERFLOW, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.contours import Contours
@@ -108,6 +108,26 @@ class Direction:
         start = min(_estimate(self.total, log_rational(delta)), highest)
         return EpsilonSearch((self.finite,) * 3, delta, start, highest, moved_down(lowest)).bracket()
 
+    def log_delta_upper(self, epsilon: Fraction, enough: float) -> float:
+        """An upper bound of log delta(epsilon), epsilon >= 0, that costs little: infinite where there is none, and no better one
+        is looked for once it is below `enough`.
+
+        (1 - e^-u)_+ <= c e^{nu u} with c = nu^nu / (1 + nu)^(1 + nu), the largest value of e^{-nu u} (1 - e^-u); so delta(e) <= c
+        e^{K(nu) - nu e} (docs/theory/smooth.md, Theorem S6).
+        """
+        if not self.total.bends or self.total.lost != 0:
+            return math.inf
+        at, best = float(epsilon), math.inf
+        if self.total.ends[1] is not None and float(self.total.ends[1].lower()) > at * (1 + FORMULA_SLACK):
+            for nu in _orders(self.total, 48):
+                upper = self.total.log_moment_upper(nu)
+                log_most = nu * math.log(nu / (1 + nu)) - math.log1p(nu)
+                size = 1 + abs(upper) + nu * at + abs(log_most)
+                best = min(best, upper - nu * at + log_most + FORMULA_SLACK * size)
+                if best < enough:
+                    break
+        return best
+
     def _markov_epsilon(self, log_delta: float) -> float:
         """An e at which delta(e) <= delta is proved for the finite part: the best of several nu, and the greatest loss."""
         best = self.greatest_loss()[1]
@@ -117,9 +137,9 @@ class Direction:
         return best
 
 
-def _orders(total: TotalLoss) -> list[float]:
+def _orders(total: TotalLoss, last: int = 24) -> list[float]:
     unit = 1 / math.sqrt(total.widest)
-    return [unit * 1.4**i for i in range(-12, 24)]
+    return [unit * 1.4**i for i in range(-12, last)]
 
 
 def _estimate(total: TotalLoss, log_delta: float) -> float:
@@ -192,7 +212,12 @@ class BothDirections:
         sizes = [abs(e) for e in epsilons]
         worst = self._directions[0].point(sizes)
         for other in self._directions[1:]:
-            worst = _worse(worst, other.point(sizes))
+            # what is proved to be smaller need not be summed: the larger delta has the smaller 1 - delta
+            least = worst.delta.log_lower()
+            asked = [i for i, e in enumerate(sizes) if not other.log_delta_upper(e, float(least[i])) < least[i]]
+            if asked:
+                own = Point.of_rows(np.array(worst.rows())[:, asked])
+                overwrite(worst, asked, _worse(own, other.point([sizes[i] for i in asked])))
         return mirrored_brackets(worst, epsilons)
 
     def epsilon_bracket(self, delta: Fraction) -> tuple[float, float]:

@@ -4,10 +4,10 @@ are wide."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
@@ -15,21 +15,27 @@ from scipy.special import ndtri_exp
 
 from exactdp.accounting.batched_dual import betas_from_profiles
 from exactdp.accounting.directions import BothDirections
-from exactdp.accounting.planner import quick_answers_for
+from exactdp.accounting.planner import grid_suits, quick_answers_for
 from exactdp.accounting.privacy_profile import point_of_values
 from exactdp.accounting.separate_pairs import HELD, Question
-from exactdp.accounting.shared_pairs import USELESS, SharedPairs
+from exactdp.accounting.shared_pairs import USELESS, SharedPairs, region_of_rung
 from exactdp.accounting.tradeoff_dual import beta_from_profile
 from exactdp.brackets import Point, both, mirrored_brackets
 from exactdp.cache import Recent
-from exactdp.doubles import Floats, Ints
+from exactdp.doubles import Bools, Floats, Ints
 from exactdp.engine.effort import Effort
-from exactdp.engine.family.line_contours import ALONE, FINE, ROUGH, LineFamily, Width
+from exactdp.engine.family.line_contours import ALONE, FINE, ROUGH, LineFamily, Place, Width
+from exactdp.engine.family.line_grid import GridFamily
+from exactdp.engine.lattice.contours import Values
+from exactdp.engine.sieve.windows import distinct
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import log_rational
 
 _RESORT_WIDTH = 1e-10
 _RESORT_WIDTH_BETA = 1e-9  # beta is a difference of larger numbers
+_SUITED_HELD = 1 << 16
+_UNKNOWN = (0.0, 0.0, 1.0, 0.0, 0.0, 1.0, -math.inf)  # the rows of a point of which nothing is known
+_Evaluate = Callable[[Place, Ints, list[Fraction], Ints], Values]
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,7 @@ class LinePairs(SharedPairs):
     resort_width: ClassVar[float] = _RESORT_WIDTH
     resort_width_beta: ClassVar[float] = _RESORT_WIDTH_BETA
     _held: Recent[int, BothDirections] = field(default_factory=lambda: Recent(HELD), repr=False, compare=False)
+    _suited: Recent[int, tuple[bool]] = field(default_factory=lambda: Recent(_SUITED_HELD), repr=False, compare=False)
     _roughly: Recent[tuple[Width, Width], LinePairs] = field(
         default_factory=lambda: Recent(len(ROUGH)), repr=False, compare=False
     )
@@ -72,6 +79,10 @@ class LinePairs(SharedPairs):
         """What answers for one pair alone; some are held."""
         return self._held.get(pair, lambda: quick_answers_for(self.mechanisms(pair), Effort()))
 
+    def region(self, epsilon: Fraction) -> tuple[str, int]:
+        """By the ladder of the first class."""
+        return region_of_rung(*self.family.ladders[0].place_of(float(epsilon)), self.family.together)
+
     def shared_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
         """On the contours of the family."""
         return self._at(pairs, epsilons, index, None)
@@ -79,6 +90,20 @@ class LinePairs(SharedPairs):
     def finer_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
         """On contours with less smoothing for each pair by itself."""
         return self._at(pairs, epsilons, index, FINE)
+
+    def grid_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> tuple[Bools, Point]:
+        """Of pairs that have too many values for a list and too many nodes for a sum: losses split on a grid."""
+        suited = np.isin(pairs, [p for p in distinct(pairs).tolist() if self._on_grid(p)])
+        rows = np.repeat(np.array([_UNKNOWN]).T, len(pairs), axis=1)
+        rows[:, suited] = self._by(self._grid.evaluate, pairs[suited], epsilons, index[suited]).rows()
+        return suited, Point.of_rows(rows)
+
+    def _on_grid(self, pair: int) -> bool:
+        return self._grid.can_list and self._suited.get(pair, lambda: (grid_suits(self.mechanisms(pair)),))[0]
+
+    @cached_property
+    def _grid(self) -> GridFamily:
+        return GridFamily(self.family)
 
     def screen(self, epsilons: Sequence[Fraction], widths: tuple[Width, Width] = ROUGH[-1]) -> Iterator[Point]:
         """On rough contours, in a fraction of the time."""
@@ -98,10 +123,14 @@ class LinePairs(SharedPairs):
         return _PairsAlone(self.family, self._held)
 
     def _at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints, alone: Width | None) -> Point:
+        return self._by(partial(self.family.evaluate, alone=alone), pairs, epsilons, index)
+
+    def _by(self, evaluate: _Evaluate, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
+        """On the rungs of the family, by a method that takes questions of one rung."""
         sizes = [abs(e) for e in epsilons]
         rows = np.empty((7, len(pairs)))
         for place, members in self.family.places(pairs, sizes, index):
-            values = self.family.evaluate(place, pairs[members], sizes, index[members], alone)
+            values = evaluate(place, pairs[members], sizes, index[members])
             rows[:, members] = point_of_values(place[1], values).rows()
         point = Point.of_rows(rows)
         if all(e >= 0 for e in epsilons):

@@ -15,15 +15,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from exactdp.accounting.tradeoff_vertices import tails_at
+from exactdp.accounting.tradeoff_vertices import tails_of_bracket, upper_side
 from exactdp.doubles import FEW_SLACK, Floats, exp_above, exp_below
-from exactdp.engine.lattice.accuracy import Resort
 from exactdp.engine.lattice.contours import Contours
+from exactdp.engine.payoff import Payoff, tail_threshold
 
 
 def lattice_masses(contours: Contours, points: list[int]) -> tuple[Floats, Floats]:
     """Certified bounds of P(h a <= S < h b) for neighbours a, b in an ascending list of lattice points."""
-    tails = tails_at(contours, points, Resort.NONE)
+    thresholds = [tail_threshold(upper_side(point)) for point in points]
+    tails = tails_of_bracket(points, contours.evaluate(Payoff.TAIL, thresholds, neighbours=True).bracket)
     low, high = np.array([exp_below(t.low) for t in tails]), np.array([exp_above(t.high) for t in tails])
     # a difference is rounded once
     return np.maximum(np.nextafter(low[:-1] - high[1:], -1.0), 0.0), np.nextafter(high[:-1] - low[1:], 2.0)

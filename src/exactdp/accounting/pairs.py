@@ -21,15 +21,15 @@ from exactdp.accounting.directions import BothDirections
 from exactdp.accounting.planner import answers_for, sieve_suits
 from exactdp.accounting.privacy_profile import point_of_values
 from exactdp.accounting.separate_pairs import PairAnswers, Question
-from exactdp.accounting.shared_pairs import SharedPairs, arrays_of
+from exactdp.accounting.shared_pairs import SharedPairs, arrays_of, region_of_rung
 from exactdp.accounting.tradeoff_vertices import Tail, beta_at_edge, tail_rows, tails_at
 from exactdp.brackets import Point, mirrored_brackets
 from exactdp.cache import Recent
 from exactdp.doubles import UNDERFLOW, Floats, Ints
 from exactdp.engine.effort import Effort
-from exactdp.engine.family.contours import Family
+from exactdp.engine.family.contours import TOGETHER, Family
 from exactdp.engine.lattice.accuracy import RESORT_WIDTH, RESORT_WIDTH_BETA
-from exactdp.engine.lattice.tilts import FAMILY, delta_payoff
+from exactdp.engine.lattice.tilts import FAMILY, delta_payoff, rung_index
 from exactdp.engine.payoff import Payoff, Threshold, delta_threshold, tail_threshold
 from exactdp.errors import LatticeTooFineError
 
@@ -65,8 +65,24 @@ class Pairs(SharedPairs):
         """The same for all pairs that share."""
         return [self.spread] * len(pairs)
 
+    def region(self, epsilon: Fraction) -> tuple[str, int]:
+        """By the lattice of the first pair."""
+        lattice = self.family.typical[0]
+        payoff, x = (
+            delta_payoff(lattice, epsilon, FAMILY),
+            float(delta_threshold(lattice, epsilon).steps * lattice.step),
+        )
+        return region_of_rung(payoff, rung_index(lattice, payoff, x, FAMILY), TOGETHER)
+
     def shared_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
         """On the contours of the family."""
+        return self._at(pairs, epsilons, index)
+
+    def rough_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
+        """By the largest terms of pairs that have many."""
+        return self._at(pairs, epsilons, index, roughly=True)
+
+    def _at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints, roughly: bool = False) -> Point:
         family = self.family
         which = family.step_of[1][pairs]
         combined, inverse = np.unique(which * len(epsilons) + index, return_inverse=True)
@@ -78,7 +94,7 @@ class Pairs(SharedPairs):
         rows = np.empty((7, len(pairs)))
         for kind in dict.fromkeys(kinds):
             mine = np.flatnonzero(np.array([k is kind for k in kinds])[inverse])
-            values = family.evaluate_distinct(kind, pairs[mine], thresholds, inverse[mine])
+            values = family.evaluate_distinct(kind, pairs[mine], thresholds, inverse[mine], roughly)
             rows[:, mine] = point_of_values(kind, values).rows()
         point = Point.of_rows(rows)
         if all(e.numerator >= 0 for e in epsilons):

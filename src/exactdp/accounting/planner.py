@@ -18,7 +18,7 @@ from exactdp.accounting.explanation import Explanation, explain_on_lattice
 from exactdp.accounting.privacy_profile import profile
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.accounting.tradeoff_vertices import tradeoff_curve
-from exactdp.brackets import Bounds, Point, both, overwrite
+from exactdp.brackets import Point, both, overwrite
 from exactdp.doubles import Bools
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.accuracy import ACCURACY, beta_is_wide
@@ -30,7 +30,7 @@ from exactdp.engine.sieve.phases import LARGEST_NODES
 from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.mechanism import Mechanism
-from exactdp.widths import WIDE, epsilon_widths
+from exactdp.widths import WIDE, epsilon_width
 
 LARGEST_STRIDE = 2_000_000
 """Windows that the sieve would have to walk for one contour; beyond it other methods are faster."""
@@ -79,7 +79,7 @@ def _narrowed_point(
 
 def _narrowed_epsilon(found: _Ends, ask: Callable[[Fraction], _Ends], delta: Fraction, width: _Width) -> _Ends:
     """The same for epsilon."""
-    apart = float(epsilon_widths(Bounds(*found))[0])
+    apart = epsilon_width(*found)
     return found if apart <= ACCURACY or apart <= width() else both(found, ask(delta))
 
 
@@ -190,6 +190,14 @@ def quick_answers_for(mechanisms: Mapping[Mechanism, int], effort: Effort) -> Bo
         if few or math.sqrt(found.lattice.r) > SIEVED_STEPS * found.lattice.h:
             return BothDirections(mechanisms, effort, found.lattice)
     return found
+
+
+def grid_suits(mechanisms: Mapping[Mechanism, int]) -> bool:
+    """Whether such a pair has neither a usable lattice nor few values. Heuristic: affects speed and accuracy only."""
+    found = answers_for(mechanisms, Effort())
+    if isinstance(found, OnLattice) and math.sqrt(found.lattice.r) <= SIEVED_STEPS * found.lattice.h:
+        return False
+    return expected_values(TotalLoss.of(mechanisms), 0.0) > LISTED_VALUES
 
 
 def sieve_suits(lattice: Lattice) -> bool:

@@ -13,12 +13,15 @@ from exactdp.accounting.epsilon_search import gaussian_start, newton_step
 from exactdp.accounting.separate_pairs import PairAnswers, Question
 from exactdp.brackets import Bracket, Point, overwrite
 from exactdp.doubles import EXP_SLACK, Bools, Floats, Ints
+from exactdp.engine.payoff import Payoff
 from exactdp.numbers import log_rational
+from exactdp.widths import WIDE
 
 _NEWTON_STEPS = 5
 USELESS = 0.1
 """Bounds on shared contours further apart than this, relative to the upper one, say that the pair is not on them."""
 
+_GRIDDED = 1e-7  # shared contours that leave more are given up for a grid, where that is the best there is
 _NARROW = 1e-11  # ends further than this from the estimate, relative to it, are left to the search for one pair
 
 
@@ -37,11 +40,24 @@ class SharedPairs(PairAnswers):
         """About the variance of each pair's loss. Heuristic: affects width and speed only."""
 
     @abstractmethod
+    def region(self, epsilon: Fraction) -> tuple[str, int]:
+        """What is planned together for an epsilon from 0 on: payoff, and number of a few neighbouring tilts. Heuristic: affects
+        speed only."""
+
+    @abstractmethod
     def shared_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
         """Certified delta and 1 - delta of pairs, each at the epsilon of its index, as narrow as shared contours make them."""
 
+    def rough_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point | None:
+        """The same with wider bounds in less time, which tell most pairs that are not the worst, if there is such a way."""
+        return None
+
     def finer_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point | None:
         """The same by a finer method than sharing that is quicker than the pairs' own ones, if there is such a one."""
+        return None
+
+    def grid_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> tuple[Bools, Point] | None:
+        """The same on a grid, and for which questions that is the best there is, if there is such a method."""
         return None
 
     def shared(self, questions: list[Question]) -> Point:
@@ -50,15 +66,31 @@ class SharedPairs(PairAnswers):
 
     def profile(self, questions: list[Question]) -> Point:
         """Certified delta and 1 - delta at each question's epsilon."""
-        return self._resorted(*arrays_of(questions))
+        asked = arrays_of(questions)
+        return self._resorted(*asked, self.shared_at(*asked))
 
     def table(self, pairs: Sequence[int], epsilons: Sequence[Fraction]) -> Point:
         """Certified delta and 1 - delta of each pair at each epsilon, one pair after the other."""
-        return self._resorted(*_every(pairs, epsilons))
+        asked = _every(pairs, epsilons)
+        return self._resorted(*asked, self.shared_at(*asked))
 
     def table_of_worst(self, epsilons: Sequence[Fraction]) -> Point:
         """`table` of all pairs; those that are proved not to be the worst at an epsilon may be wider there."""
-        return self._resorted(*_every(range(self.count), epsilons), lambda point: may_be_worst(point, self.count))
+        asked = _every(range(self.count), epsilons)
+        point = self.rough_at(*asked)
+        if point is None:
+            return self._resorted(*asked, self.shared_at(*asked), self._may_be_worst)
+        self._look_again(point, asked, np.flatnonzero(point.is_wide(self.resort_width) & self._may_be_worst(point)))
+        return self._resorted(*asked, point, self._may_be_worst)
+
+    def _look_again(self, point: Point, asked: tuple[Ints, Sequence[Fraction], Ints], some: Ints) -> None:
+        """Put the bounds on shared contours in place of some of the rough ones."""
+        if len(some):
+            pairs, epsilons, index = asked
+            overwrite(point, some.tolist(), self.shared_at(pairs[some], epsilons, index[some]))
+
+    def _may_be_worst(self, point: Point) -> Bools:
+        return may_be_worst(point, self.count)
 
     def shared_table(self, pairs: Sequence[int], epsilons: Sequence[Fraction]) -> Point:
         """`table` as narrow as shared contours make it."""
@@ -69,13 +101,18 @@ class SharedPairs(PairAnswers):
         pairs: Ints,
         epsilons: Sequence[Fraction],
         index: Ints,
+        point: Point,
         matters: Callable[[Point], Bools] = lambda point: np.ones(len(point.log_density), dtype=bool),
     ) -> Point:
-        """On shared contours, where these are too wide, and that matters, on finer ones, and where these are on those of the pair
-        itself."""
-        point = self.shared_at(pairs, epsilons, index)
+        """What shared contours leave too wide, where that matters, on a grid or on finer ones, and where these do on those of the
+        pair itself."""
         is_wide = point.is_wide(self.resort_width)
         wide = np.flatnonzero(is_wide & matters(point)) if is_wide.any() else np.empty(0, dtype=np.int64)
+        lost = wide[point.is_wide(_GRIDDED)[wide]]
+        if len(lost) and (found := self.grid_at(pairs[lost], epsilons, index[lost])) is not None:
+            settled = found[0] & ~found[1].is_wide(WIDE)
+            overwrite(point, lost[settled].tolist(), Point.of_rows(np.array(found[1].rows())[:, settled]))
+            wide = np.setdiff1d(wide, lost[settled])
         if len(wide) and (finer := self.finer_at(pairs[wide], epsilons, index[wide])) is not None:
             narrow = ~finer.is_wide(self.resort_width)
             overwrite(point, wide[narrow].tolist(), Point.of_rows(np.array(finer.rows())[:, narrow]))
@@ -129,6 +166,11 @@ class SharedPairs(PairAnswers):
         asked = [Question(p, Fraction(x)) for p, both in zip(pairs, within.tolist(), strict=True) for x in both]
         proved = both_ends_hold(self.profile(asked).delta, target, error) & (step < _NARROW * (1 + np.abs(e)))
         return np.where(proved, ends[:, 0], np.nan), np.where(proved, ends[:, 1], np.nan)
+
+
+def region_of_rung(payoff: Payoff, index: int, together: int) -> tuple[str, int]:
+    """The rungs that share a skeleton: the lowest, and all of 1 - delta, are by themselves."""
+    return payoff.value, index if payoff is Payoff.COMPLEMENT or not index else 1 + (index - 1) // together
 
 
 def both_ends_hold(delta: Bracket, target: Floats, error: Floats) -> Bools:

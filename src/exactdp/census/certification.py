@@ -1,4 +1,4 @@
-"""One door for both kinds of certificates: of one composition, and of a whole design."""
+"""One door for all kinds of certificates: of one composition, of a whole design, of several products together."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from exactdp.accounting.certificates.verify import verify as verify_composition
 from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
 from exactdp.census import design_certificate as designs
+from exactdp.census import joint_certificate as joints
 from exactdp.census.design_certificate import DesignCertificate
 from exactdp.census.design_proof import certify_design
 from exactdp.census.design_verification import verify_design
+from exactdp.census.joint import Joint
+from exactdp.census.joint_certificate import JointCertificate
+from exactdp.census.joint_proof import certify_joint, verify_joint
 from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import Number
@@ -39,6 +43,18 @@ def certify(
 
 @overload
 def certify(
+    subject: Joint,
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    alpha: Number | None = None,
+    digits: int | None = None,
+    path: str | os.PathLike[str] | None = None,
+) -> JointCertificate: ...
+
+
+@overload
+def certify(
     subject: Composition,
     *,
     epsilon: Number | None = None,
@@ -51,14 +67,14 @@ def certify(
 
 @steady
 def certify(
-    subject: Composition | Release,
+    subject: Composition | Release | Joint,
     *,
     epsilon: Number | None = None,
     delta: Number | None = None,
     alpha: Number | None = None,
     digits: int | None = None,
     path: str | os.PathLike[str] | None = None,
-) -> Certificate | DesignCertificate:
+) -> Certificate | DesignCertificate | JointCertificate:
     """A certificate of delta at `epsilon`, of epsilon at `delta`, or of beta at `alpha`: exactly one of them.
 
     Of a composition: an enclosure of the answer to `digits` digits (30 unless told). Of a release: the least epsilon or delta for
@@ -72,6 +88,13 @@ def certify(
     >>> certify(census.release("dhc-units-us"), delta="1e-10").answer
     Decimal('32.07198497')
     """
+    if isinstance(subject, Joint):
+        if delta is None or epsilon is not None or alpha is not None:
+            raise InvalidInputError("A certificate of several products is about epsilon: give delta, and nothing else.")
+        joint = certify_joint(subject, delta=delta, digits=digits)
+        if path is not None:
+            joint.save(path)
+        return joint
     if not isinstance(subject, Release):
         chosen = _USUAL_DIGITS if digits is None else digits
         return compositions.certify(subject, epsilon=epsilon, delta=delta, alpha=alpha, digits=chosen, path=path)
@@ -83,14 +106,17 @@ def certify(
     return certify_design(subject, epsilon=epsilon, delta=delta, digits=digits, path=path)
 
 
-def read_certificate(text: str) -> Certificate | DesignCertificate:
-    """A certificate of either kind, told apart by its format; refuses (InvalidInputError) any other text."""
-    kind = DesignCertificate if parse(text).get("format") == designs.FORMAT else Certificate
+def read_certificate(text: str) -> Certificate | DesignCertificate | JointCertificate:
+    """A certificate of any kind, told apart by its format; refuses (InvalidInputError) any other text."""
+    found = parse(text).get("format")
+    if found == joints.FORMAT:
+        return JointCertificate.from_json(text)
+    kind = DesignCertificate if found == designs.FORMAT else Certificate
     return kind.from_json(text)
 
 
-def load_certificate(path: str | os.PathLike[str]) -> Certificate | DesignCertificate:
-    """A certificate of either kind from a file."""
+def load_certificate(path: str | os.PathLike[str]) -> Certificate | DesignCertificate | JointCertificate:
+    """A certificate of any kind from a file."""
     text = record_text(path)
     try:
         return read_certificate(text)
@@ -100,7 +126,7 @@ def load_certificate(path: str | os.PathLike[str]) -> Certificate | DesignCertif
 
 @steady
 def verify(
-    certificate: Certificate | DesignCertificate | str | os.PathLike[str],
+    certificate: Certificate | DesignCertificate | JointCertificate | str | os.PathLike[str],
     *,
     jobs: int = 1,
     done: Callable[[int], None] = lambda compositions: None,
@@ -115,8 +141,10 @@ def verify(
     >>> verify(certify(10 * DiscreteGaussian(1), epsilon=30, digits=12)).holds
     True
     """
-    known = (Certificate, DesignCertificate)
+    known = (Certificate, DesignCertificate, JointCertificate)
     record = certificate if isinstance(certificate, known) else load_certificate(certificate)
+    if isinstance(record, JointCertificate):
+        return verify_joint(record, done=done)
     return (
         verify_design(record, jobs=jobs, done=done)
         if isinstance(record, DesignCertificate)

@@ -1,7 +1,8 @@
 """Verification of a design certificate: every different composition among the pairs again, by other routes.
 
 Balls on other tilts with other N than the certificate names, with few digits first and more where these do not decide. Where a
-lattice is too fine for balls, certified float64 by the methods on the line, asked in the opposite order of the planner's.
+lattice is too fine for that, balls on the line, with another tilt, period and smoothing; and where these do not decide, certified
+float64 by the methods on the line, asked in the opposite order of the planner's.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from flint import arb
 
 from exactdp.accounting.certificates.verify import Check, Verification
 from exactdp.accounting.composition import Composition
+from exactdp.accounting.line_enclosures import enclosed_on_line
 from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, precision
 from exactdp.brackets import Bracket, mirrored_ball
@@ -29,6 +31,7 @@ from exactdp.census.workers import make_runner
 from exactdp.engine.line.methods import LineMethods, threshold
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.errors import AccuracyError, ExactDPError, LatticeTooFineError
+from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.numbers import one_line, shown
 from exactdp.numerals import counted
 
@@ -36,6 +39,7 @@ _FEW = 6  # digits that decide nearly every pair but the worst
 _PART = 8  # compositions in one task
 _WAVE = 4  # tasks for each process before it is decided whether to go on
 _IN_BALLS = "balls on other contours"
+_ON_LINE = "balls on the line"
 
 Outcome = tuple[Pair, int, str]
 """A pair, the side of the claim on which its delta was proved to be (0: not decided), and by what or why not."""
@@ -176,6 +180,9 @@ def decided(
         reason = str(error)
     if _is_beyond(composition, epsilon):
         return pair, -1, "the greatest loss"
+    side = _side_on_line(composition, epsilon, delta)
+    if side:
+        return pair, side, _ON_LINE
     for name, ask in _on_the_line(composition, abs(epsilon)):
         try:
             bracket = ask()
@@ -185,6 +192,18 @@ def decided(
         if side:
             return pair, side, f"float64 ({name})"
     return pair, 0, reason
+
+
+def _side_on_line(composition: Composition, epsilon: Fraction, delta: Fraction) -> int:
+    """The side of delta(epsilon) by a smoothed Fourier sum in balls on another tilt; 0 where that does not decide."""
+    if not all(isinstance(mechanism, DiscreteGaussian) for mechanism in composition.mechanisms):
+        return 0
+    try:
+        found = enclosed_on_line(composition, epsilon, is_other=True)
+    except (AccuracyError, LatticeTooFineError):
+        return 0
+    with precision(BITS):
+        return side_of_ball(found, delta)
 
 
 def _is_beyond(composition: Composition, epsilon: Fraction) -> bool:

@@ -24,6 +24,7 @@ from exactdp.accounting.composition import Composition
 from exactdp.accounting.line_pairs import LinePairs
 from exactdp.accounting.separate_pairs import SeparatePairs
 from exactdp.arithmetic_state import steady
+from exactdp.brackets import Point
 from exactdp.census.built_in import release
 from exactdp.census.changes import CHANGES, Change, Follow, change_named
 from exactdp.census.overall import Overall, SeparateOverall
@@ -40,8 +41,10 @@ from exactdp.numerals import counted
 
 _NAME = re.compile(r"(?P<product>.+)-(?P<where>us|pr)(?:-[a-z-]+)?")
 _PLACES = {"us": "United States", "pr": "Puerto Rico"}
-_MOST = 1_000_000  # combinations of paths
-_FEW = 12  # combinations that are asked one by one
+MOST = 1_000_000
+"""Combinations of paths."""
+FEW = 12
+"""Combinations that are asked one by one."""
 _MANY = 5_000  # combinations of which only the worst is asked for, never each by itself
 POST_PROCESSING = (
     "Post-processing, without further loss: microdata files, the Demographic Profile, noisy measurement files, fitting one "
@@ -163,6 +166,10 @@ class Joint(OverallAnswers):
         upper, lower = point.delta.log_upper(), point.delta.log_lower()
         return [self.paths(int(i)) for i in np.flatnonzero(upper >= lower.max())]
 
+    def table(self, epsilon: Fraction) -> Point:
+        """delta(epsilon) and 1 - delta(epsilon) of every combination, as the account of all of them has it."""
+        return self._overall.point(epsilon)
+
     def zcdp_epsilon(self, delta: Number, *, is_simple: bool = False) -> float:
         """What zCDP's rho alone says: by the optimal conversion, or by the simple one, rounded up."""
         return float((zcdp_epsilon_simple if is_simple else zcdp_epsilon)(self.rho, delta))
@@ -196,7 +203,7 @@ class Joint(OverallAnswers):
     @cached_property
     def _overall(self) -> Overall:
         """The engine: the choices of one product and those of all others together are the members of a family on the line."""
-        if self.count > _FEW:
+        if self.count > FEW:
             family = self.family()
             if family.can_share:
                 return Overall(LinePairs(family)) if self.count <= _MANY else WorstOfMany(ManyPairs(family))
@@ -265,9 +272,9 @@ def joint(products: str | Iterable[str], change: str | Change) -> Joint:
         raise InvalidInputError(
             f"The change {shown(what.name)} moves nothing in {shown(found.name)}, so it costs nothing. Add one that it moves."
         )
-    if found.count > _MOST:
+    if found.count > MOST:
         raise InvalidInputError(
-            f"At most {_MOST:,} combinations of paths are accounted for. Found {found.count:,}; take releases with fewer paths."
+            f"At most {MOST:,} combinations of paths are accounted for. Found {found.count:,}; take releases with fewer paths."
         )
     return found
 

@@ -43,7 +43,8 @@ _SLICES = {"beta": 4, "epsilon": 6, "delta": 30}
 """Arguments of each kind that take about as long as those of the others: as many are asked together."""
 _NARROW = 1e-4  # of log delta: what rough contours are good for
 _MOST_SLICES = 8  # each may plan its contours anew
-_QUESTIONS = 1 << 15  # for each task where contours are shared
+_QUESTIONS = 1 << 15  # for each task where contours are shared, in one process
+_QUESTIONS_OF_A_WORKER = 1 << 19  # for each task of several processes: each plans the contours of what it is asked anew
 
 
 @steady
@@ -189,7 +190,8 @@ def slices(release: Release, grids: Grids) -> list[Grids]:
     """The grids in slices, each of which is a question of its own; the same for every number of workers.
 
     Where all pairs share contours, arguments of all kinds that ask at about the same epsilon share them, and pairs should not be
-    divided; elsewhere pairs are. Slices come from both ends in turn, so that two workers hardly plan the same contours.
+    divided; elsewhere pairs are. Slices end where contours do, and come from both ends in turn, so that two workers hardly plan
+    the same contours.
     """
     if grids.digits is not None or not grids.size or not _shares(release):
         return [grids]
@@ -201,6 +203,11 @@ def slices(release: Release, grids: Grids) -> list[Grids]:
     each = np.array([1 / _SLICES[name] for _, name, _ in order])
     count = min(math.ceil(each.sum()), _MOST_SLICES)
     number = ((np.cumsum(each) - each / 2) * count / each.sum()).astype(np.int64).tolist()
+    engine = overall_of(release).pairs
+    assert isinstance(engine, SharedPairs)
+    regions = [engine.region(Fraction(at)) for at, _, _ in order]
+    first_of = {region: n for n, region in reversed(list(zip(number, regions, strict=True)))}
+    number = [first_of[region] for region in regions]  # what is planned together is asked of one worker
     found = []
     for one in sorted(set(number)):
         mine = sorted((name, i) for (_, name, i), n in zip(order, number, strict=True) if n == one)
@@ -226,7 +233,8 @@ def parts(release: Release, grids: Grids, pairs: Sequence[tuple[int, int]], runn
     elif runner.is_serial and not runner.in_small_parts:
         size = len(pairs)
     else:
-        size = _QUESTIONS // grids.size if _shares(release) else _CHUNK
+        most = _QUESTIONS if runner.is_serial else _QUESTIONS_OF_A_WORKER
+        size = most // grids.size if _shares(release) else _CHUNK
     size = max(size, 1)
     return [StudyPart(grids, tuple(pairs[i : i + size])) for i in range(0, len(pairs), size)]
 

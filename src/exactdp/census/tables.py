@@ -26,6 +26,7 @@ from exactdp.numbers import exact_text
 from exactdp.numerals import DOWN, UP, for_file, whole_text
 
 CURVE_POINTS = 241
+_PLAIN = (str, int, float)
 
 
 def write_study(study: Study, summary: Summary, folder: Path) -> list[Path]:
@@ -37,7 +38,7 @@ def write_study(study: Study, summary: Summary, folder: Path) -> list[Path]:
         "tradeoff.csv": numeric_csv(
             ("alpha", "beta_lower"), zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True)
         ),
-        "study.json": json.dumps(_record(study, summary, curve), indent=1) + "\n",
+        "study.json": _in_lines(_record(study, summary, curve)),
     }
     for name, text in texts.items():
         write_text(folder / name, text)
@@ -114,8 +115,10 @@ def _cell(value: object) -> object:
 
 def plain(value: Any) -> Any:
     """A value for JSON and CSV: fractions as short decimals where they are such, and as fractions otherwise."""
-    if type(value) in (str, int, float):
+    if type(value) in _PLAIN:
         return value
+    if type(value) is tuple and all(type(x) in _PLAIN for x in value):
+        return list(value)
     if isinstance(value, Fraction):
         return whole_text(value)
     if isinstance(value, Decimal):
@@ -150,6 +153,15 @@ def pairs_csv(grids: Grids, results: Iterable[PairResult]) -> str:
         for at, bounds in zip(grid, getattr(result, quantity), strict=True)
     )
     return numeric_csv(("k", "l", "quantity", "argument", "at", "lower", "upper"), rows)
+
+
+def _in_lines(record: dict[str, object]) -> str:
+    """A record as JSON, one member in a line, of a list one element: a tenth of the time that indenting everything takes."""
+    members = []
+    for name, value in record.items():
+        lines = ",\n  ".join(map(json.dumps, value)) if isinstance(value, list) else None
+        members.append(f" {json.dumps(name)}: " + (json.dumps(value) if lines is None else f"[\n  {lines}\n ]"))
+    return "{\n" + ",\n".join(members) + "\n}\n"
 
 
 def _overall_rows(study: Study, summary: Summary) -> list[tuple[object, ...]]:

@@ -49,6 +49,11 @@ class WorstOfMany(Overall):
         """Bounds of the largest epsilon(delta), 0 < delta < 1: both ends proved for all pairs together (Theorem 5)."""
         return [self._search(delta).bracket() for delta in deltas]
 
+    def point(self, epsilon: Fraction) -> Point:
+        """delta(epsilon) and 1 - delta(epsilon) of every pair."""
+        assert isinstance(self.pairs, ManyPairs)
+        return self.pairs.shared_table(range(self.pairs.count), [epsilon])
+
     def _search(self, delta: Fraction) -> EpsilonSearch:
         spread = self.pairs.spread
         rho = Fraction(spread) / 2 * (1 + Fraction(1, 10**6))  # the spread is a double

@@ -54,6 +54,7 @@ from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.gaussian_mixture import GaussianMixture
+from exactdp.mechanisms.laplace import Laplace
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.outcomes import Outcomes
 from exactdp.mechanisms.poisson_sampled import PoissonSampled
@@ -258,7 +259,6 @@ _CHECKS: dict[type, Callable[[Any], None]] = {
 _OPTIONAL: dict[type, Mapping[str, Any]] = {
     Release: {"relation": REPLACE, "noise": {}, "unit_of_privacy": ""},
     Allocation: {"noise": {}},
-    PoissonSampled: {"records": 1},
 }
 """Fields that came after the first texts were written: left out where they have these values, so that old texts stay valid."""
 
@@ -281,7 +281,7 @@ def _kind(kind: type) -> _Kind:
 
 _MECHANISMS = (
     *(DiscreteGaussian, Gaussian, DiscreteLaplace, RandomizedResponse, ApproximateDP, Outcomes),
-    *(GaussianMixture, PoissonSampled),
+    *(GaussianMixture, Laplace, PoissonSampled),
 )
 _RESULTS = (
     *(Composition, Effort, Bounds, Explanation, TradeOffCurve, CrossCheck, Opinion, Comparison, Gap, Risk),

@@ -14,11 +14,12 @@ from typing import Any, get_type_hints
 from exactdp.accounting.certificates import certificate
 from exactdp.accounting.certificates.routes import QUANTITY, Evaluation
 from exactdp.arithmetic_state import steady
-from exactdp.census import budget_record, design_certificate
+from exactdp.census import budget_record, design_certificate, joint_certificate
 from exactdp.census.budget_cells import NUMBERS
 from exactdp.census.budget_design import BYPASS_NUMBER, MOST_BYPASSED, MOST_CELLS, RESERVED, UNITS
 from exactdp.census.budget_numbers import NUMBER
 from exactdp.census.cell_noise import KINDS
+from exactdp.census.joint import MOST
 from exactdp.census.releases import RELATIONS
 from exactdp.elementwise import DIGITS
 from exactdp.errors import InvalidInputError
@@ -35,7 +36,7 @@ _SPELLING = {str: "short text", int: "whole number", Fraction: "fraction"}
 
 @steady
 def json_schema(name: str) -> dict[str, Any]:
-    """The JSON Schema of a `certificate`, a `design-certificate`, a `design` (a budget file) or an `object`.
+    """The JSON Schema of a `certificate`, `design-certificate`, `joint-certificate`, `design` (a budget file) or `object`.
 
     >>> json_schema("certificate")["properties"]["format"]
     {'const': 'exactdp certificate'}
@@ -83,7 +84,8 @@ def _certificate() -> Schema:
     )
 
 
-def _design_certificate() -> Schema:
+def _texts_and_numbers() -> tuple[Schema, Schema, Schema]:
+    """A text, a number and a count of a certificate."""
     text: Schema = {"type": "string", "maxLength": design_certificate.LONGEST_TEXT}
     number: Schema = {
         "type": "integer",
@@ -91,6 +93,12 @@ def _design_certificate() -> Schema:
         "maximum": design_certificate.LARGEST_NUMBER,
     }
     count: Schema = {**number, "minimum": 1}
+    return text, number, count
+
+
+def _design_in_certificate() -> Schema:
+    """The design inside a certificate."""
+    text, number, count = _texts_and_numbers()
     query = {"query": text, "rho": text_schema("fraction")}
     noise = {"noise": {"enum": list(KINDS)}, "sensitivity": count, "cells": count}
     level = {
@@ -111,6 +119,11 @@ def _design_certificate() -> Schema:
         "bypassed": {"type": "array", "items": record_schema(path), "minItems": 1, "maxItems": MOST_BYPASSED},
         "fingerprint": text_schema("SHA-256"),
     }
+    return record_schema(design, ("unit_of_privacy", "relation"))
+
+
+def _design_certificate() -> Schema:
+    _, number, count = _texts_and_numbers()
     asked = [{"quantity": {"const": QUANTITY[g]}, "given": {"const": g}} for g in design_certificate.GIVEN]
     question = {"quantity": {"type": "string"}, "given": {"type": "string"}, "value": text_schema("fraction")}
     exact = {"anyOf": [text_schema("fraction"), text_schema("decimal")]}
@@ -130,7 +143,7 @@ def _design_certificate() -> Schema:
         {
             "format": {"const": design_certificate.FORMAT},
             "version": {"const": design_certificate.VERSION},
-            "design": record_schema(design, ("unit_of_privacy", "relation")),
+            "design": _design_in_certificate(),
             "question": {**record_schema(question), "anyOf": [{"properties": each} for each in asked]},
             "digits": {"type": "integer", "minimum": fewest, "maximum": most},
             "claim": record_schema({"epsilon": exact, "delta": exact, "too_small": text_schema("decimal")}),
@@ -236,12 +249,44 @@ def _design() -> Schema:
     }
 
 
+def _joint_certificate() -> Schema:
+    text, _, count = _texts_and_numbers()
+    moved = record_schema({"query": text, "shift": count, "cells": count})
+    vector = {"anyOf": [{"type": "null"}, {"type": "array", "items": moved}]}
+    half = record_schema({"still": {"type": "array", "items": text}, "vector": vector})
+    moves = {"said": text, "in_place": {"type": "boolean"}, "halves": {"type": "array", "items": half, "maxItems": 2}}
+    product = record_schema({"design": _design_in_certificate(), "moves": record_schema(moves)})
+    question = {"quantity": {"const": "epsilon"}, "given": {"const": "delta"}, "value": text_schema("fraction")}
+    claim = {"delta": text_schema("fraction"), **dict.fromkeys(("epsilon", "too_small"), text_schema("decimal"))}
+    fewest, most = design_certificate.DIGITS
+    return record_schema(
+        {
+            "format": {"const": joint_certificate.FORMAT},
+            "version": {"const": joint_certificate.VERSION},
+            "change": record_schema(dict.fromkeys(("name", "words", "invariants"), text)),
+            "products": {"type": "array", "items": product, "minItems": 1, "maxItems": joint_certificate.MOST_PRODUCTS},
+            "question": record_schema(question),
+            "digits": {"type": "integer", "minimum": fewest, "maximum": most},
+            "claim": record_schema(claim),
+            "combinations": {"type": "integer", "minimum": 1, "maximum": MOST},
+            "witness": {"type": "integer", "minimum": 0, "maximum": MOST},
+            "libraries": record_schema(dict.fromkeys(certificate.versions(), text_schema("short text"))),
+            "sha256": text_schema("SHA-256"),
+        }
+    )
+
+
 SCHEMAS: dict[str, tuple[str, int, Callable[[], Schema]]] = {
     "certificate": ("A certificate of exactdp", certificate.VERSION, _certificate),
     "design-certificate": (
         "A certificate of a whole design of exactdp",
         design_certificate.VERSION,
         _design_certificate,
+    ),
+    "joint-certificate": (
+        "A certificate of several products together, made by exactdp certify --change",
+        joint_certificate.VERSION,
+        _joint_certificate,
     ),
     "design": ("A budget file of exactdp (JSON, or as TOML reads)", DESIGN_VERSION, _design),
     "object": ("An object written by exactdp.to_json", OBJECT_VERSION, object_schema),

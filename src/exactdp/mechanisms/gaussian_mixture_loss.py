@@ -31,15 +31,19 @@ _LONGEST_REAL = 2500  # points of a rule on the real line from which on the shif
 _FIRST_LEVEL = 8.0  # kappa m up to which the first rule serves, each later one four times as far
 _LARGEST_SHIFT = 1.5  # a shift a multiplies sizes by e^{a^2 / 2}
 _ANY = 1e200  # a frequency above all others
+_ROUGH = 30.0  # -log of the error of a bound of |cf|: a hundred thousand copies of it are nothing
 _AT_ONCE = 1 << 19  # points times frequencies evaluated together
 _BLOCK = 128  # equally spaced frequencies whose powers are shared
-_FEW = 64  # points in one product of matrices
+_TINY = 1e-60
+_FEW = 16  # points in one product of matrices
 _MANY = 4096  # frequencies from which on powers are shared
 _HELD = 24
 
 
 class MixtureLoss(Loss):
     """log f under P, or with `backward` -log f under Q."""
+
+    bends = True
 
     def __init__(self, mixture: Mixture, backward: bool = False) -> None:
         self.mixture, self._backward = mixture, backward
@@ -271,16 +275,21 @@ class _Table:
     def _even(self, starts: Floats, step: float) -> tuple[Complexes, Floats]:
         """The same at starts[i] + step * j, j below _BLOCK: each term is a product of two powers, and the sums are products of
         matrices, over _FEW points at a time."""
-        outer = np.exp(1j * np.multiply.outer(starts, self.values)) * self.weights
-        inner = np.exp(1j * np.multiply.outer(self.values, step * np.arange(_BLOCK)))
+        outer = _without_tiny(np.exp(1j * np.multiply.outer(starts, self.values)) * self.weights)
+        inner = _without_tiny(np.exp(1j * np.multiply.outer(self.values, step * np.arange(_BLOCK))))
         total = np.zeros((len(starts), _BLOCK), dtype=np.complex128)
         for first in range(0, len(self.values), _FEW):
             total += outer[:, first : first + _FEW] @ inner[first : first + _FEW]
         sizes = np.abs(outer)
         size = 1.5 * sizes.sum(axis=1) + (sizes @ self._reach) * (starts + step * _BLOCK)
-        return log_one_plus(
-            total.ravel() - 1, np.repeat(size * (1 + len(self.values) / (64 * _FEW)), _BLOCK), self.doubt
-        )
+        size *= (_FEW + len(self.values) / _FEW + 16) / 64
+        return log_one_plus(total.ravel() - 1, np.repeat(size, _BLOCK), self.doubt + len(self.values) * _TINY)
+
+
+def _without_tiny(values: Complexes) -> Complexes:
+    """0 for numbers below _TINY: arithmetic with numbers that underflow takes a hundred times as long."""
+    values[np.abs(values) < _TINY] = 0
+    return values
 
 
 def _even_step(kappa: Floats) -> float | None:
@@ -362,7 +371,9 @@ class TiltedMixture(Tilted):
         for shift in {_dyadic(min(omega * slope, largest)) for slope in self._slopes}:
             if not shift > 1e-4:
                 continue
-            rule = mixture.rule(rho, omega / 2, shift)  # what crosses the real line grows with half of the frequency
+            rule = mixture.rule(
+                rho, omega / 2, shift, _ROUGH
+            )  # what crosses the real line grows with half of the frequency
             points = mixture.points(rho, rule)
             falling = points.log_sizes - omega * points.losses.imag
             top = float(falling.max())
@@ -394,7 +405,7 @@ class TiltedMixture(Tilted):
         weights /= weights.sum()
         slopes = np.gradient(points.losses.real, points.x)
         middle = float(slopes[np.searchsorted(np.cumsum(weights), 0.5)])
-        return [0.6 * middle, 1.2 * middle, 2.4 * middle, float(weights @ slopes)]
+        return [middle, 2 * middle, float(weights @ slopes)]
 
 
 def _dyadic(value: float) -> float:

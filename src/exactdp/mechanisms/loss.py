@@ -112,6 +112,8 @@ class Loss(ABC):
     """Whether the finite loss takes one value only."""
     widest: float
     """An upper estimate of the variance under any tilt. Heuristic: affects speed only."""
+    bends: bool = False
+    """Whether the variance changes by orders of magnitude with the tilt. Heuristic: affects speed and accuracy only."""
     quadratic: float | None = None
     """R if log E e^{zL} is at most R z (z + 1) / 2 for all z and, for searches, nearly equal to it; None otherwise."""
 

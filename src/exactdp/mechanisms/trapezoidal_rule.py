@@ -105,8 +105,8 @@ class Mixture:
         weights = np.exp(exponents - exponents.max())
         return float(weights @ m / weights.sum())
 
-    def rule(self, rho: float, kappa: float, shift: float = 0.0) -> Rule:
-        """The longest step whose error is e^{-DIGITS}, over all strips of the library's list; valid for every kappa up to this.
+    def rule(self, rho: float, kappa: float, shift: float = 0.0, digits: float | None = None) -> Rule:
+        """The longest step whose error is e^{-digits} (by default DIGITS), over a list of strips; for every kappa up to this.
 
         The choice of strip affects speed only; the error is that of the strip chosen.
         """
@@ -115,7 +115,7 @@ class Mixture:
         m = self.widest
         c = (_INSIDE * math.pi / m - shift) * _STRIPS
         log_most = self._log_growth(rho, c + shift) + kappa * m * np.maximum(c - shift, 0.0)
-        steps = 2 * math.pi * c / (log_most + DIGITS)
+        steps = 2 * math.pi * c / (log_most + (DIGITS if digits is None else digits))
         best = int(np.argmax(steps))
         step = _rounded_down(float(steps[best]))
         log_error = math.log(2) + float(log_most[best]) - 2 * math.pi * float(c[best]) / step

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -150,18 +149,14 @@ def least_budget(measure: str, bound: Fraction, kind: CellNoise = USUAL, typical
     )
 
 
-def shortened(value: Fraction, digits: int, rounding: str = ROUND_CEILING) -> Fraction:
-    """A positive number as a decimal of so many significant digits, rounded up unless told.
+def shortened(value: Fraction, digits: int, up: bool = True) -> Fraction:
+    """A positive number as a decimal of so many significant digits, rounded up unless told; exactly.
 
-    >>> shortened(Fraction(2, 3), 4)
-    Fraction(6667, 10000)
+    >>> shortened(Fraction(2, 3), 4), shortened(Fraction(2, 3), 4, up=False)
+    (Fraction(6667, 10000), Fraction(3333, 5000))
     """
-    top = Decimal(value.numerator) / Decimal(value.denominator)
-    place = Decimal(1).scaleb(top.adjusted() + 1 - digits)
-    result = Fraction(top.quantize(place, rounding=rounding))
-    exact_unit = Fraction(place)
-    if rounding == ROUND_CEILING and result < value:  # the quotient itself was rounded
-        result += exact_unit
-    if rounding != ROUND_CEILING and result > value:
-        result -= exact_unit
-    return result
+    exponent = len(str(value.numerator)) - len(str(value.denominator))
+    if value < Fraction(10) ** exponent:
+        exponent -= 1
+    unit = Fraction(10) ** (exponent + 1 - digits)
+    return (math.ceil(value / unit) if up else math.floor(value / unit)) * unit

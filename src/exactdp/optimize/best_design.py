@@ -39,6 +39,7 @@ from exactdp.optimize.water_filling import SummedErrors
 DIGITS = (2, 12)
 USUAL_DIGITS = 6
 _ATTEMPTS = 14
+_RIPPLE = 0.5  # of log delta: more budget does not lower it by more
 
 
 @steady
@@ -140,6 +141,7 @@ def best(
     refuse_idle(problem, sums)
     refuse_if_infeasible(problem, wanted)
     guarantee = Guarantee.of(wanted)
+    _refuse_if_least_is_too_much(problem, guarantee)
     aim, unknowns = Aim(sums[0], objectives[0].worst), problem.start()
     for place in range(len(objectives)):
         search = Search(problem, guarantee, aim)
@@ -200,6 +202,16 @@ def refuse_idle(problem: BudgetProblem, sums: Sequence[SummedErrors]) -> None:
                 f"budget. "
                 "Give it a weight, a requirement, or say fixed."
             )
+
+
+def _refuse_if_least_is_too_much(problem: BudgetProblem, guarantee: Guarantee) -> None:
+    """Refuse a search that begins outside: the least budgets miss the guarantee, and by more than a ripple."""
+    asked = [limit for limit in problem.lower if limit.by is not None]
+    if asked and guarantee.look(problem.design(problem.bounds[0])).excess > _RIPPLE:
+        raise InvalidInputError(
+            f"No design was found: the least budgets that {asked[0].said} and others leave miss the guarantee already. "
+            "Loosen a requirement or the guarantee."
+        )
 
 
 def _next_aim(aim: Aim, cap: float, errors: SummedErrors, worst: bool) -> Aim:

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from exactdp.census.cell_noise import DISCRETE_GAUSSIAN
 from exactdp.doubles import FORMULA_SLACK
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import MeetsEpsilonDelta, Target
@@ -13,12 +14,13 @@ from exactdp.numbers import log_rational, rational
 from exactdp.numerals import about, at_least, exact
 from exactdp.optimize.dual_bound import coarsest_cells, spread_row
 from exactdp.optimize.guarantee import each_target, gaussian_spread
-from exactdp.optimize.least_delta import fails_from
+from exactdp.optimize.least_delta import coarsest_alone, fails_from
 from exactdp.optimize.problem import BudgetProblem
 from exactdp.optimize.requirements import Requirement
 
 _HALVINGS = 26
 _MOST_NAMED = 4
+_COARSE = Fraction(1, 20)  # D^2 / sigma2 below which a cell is not asked by itself
 
 
 def refuse_if_infeasible(problem: BudgetProblem, wanted: Target) -> None:
@@ -26,6 +28,8 @@ def refuse_if_infeasible(problem: BudgetProblem, wanted: Target) -> None:
     they need."""
     needed = float(spread_row(problem) @ problem.low) * (1 - FORMULA_SLACK)
     for one in each_target(wanted):
+        if isinstance(one, MeetsEpsilonDelta):
+            _refuse_if_one_cell_is(problem, one)
         if not isinstance(one, MeetsEpsilonDelta) or needed <= _gaussian_limit(one):
             continue
         coarsest = _coarsest(problem)
@@ -35,6 +39,30 @@ def refuse_if_infeasible(problem: BudgetProblem, wanted: Target) -> None:
             needed = float(spread_row(part) @ part.low) * (1 - FORMULA_SLACK)
             least = least_epsilon(part, one, coarsest, needed)
             raise InvalidInputError(_sentence(named, least, one, coarsest))
+
+
+def _refuse_if_one_cell_is(problem: BudgetProblem, one: MeetsEpsilonDelta) -> None:
+    """One cell whose noise must be so coarse that it fails alone, whatever the others have (Lemma 5)."""
+    for i, kind in enumerate(problem.kinds):
+        least = problem.lower[i]
+        if least.by is None or kind.kind != DISCRETE_GAUSSIAN or least.value * kind.sensitivity**2 < _COARSE:
+            continue
+        low, high = one.epsilon, 2 * max(one.epsilon, Fraction(1))
+        if not _fails_alone(low, one.delta, kind.sensitivity, 1 / least.value):
+            continue
+        while _fails_alone(high, one.delta, kind.sensitivity, 1 / least.value):
+            low, high = high, 2 * high
+        while high - low > low / 50:
+            middle = ((low + high) / 2).limit_denominator(1000)
+            low, high = (
+                (middle, high) if _fails_alone(middle, one.delta, kind.sensitivity, 1 / least.value) else (low, middle)
+            )
+        raise InvalidInputError(_sentence((least.by,), float(low), one, None))
+
+
+def _fails_alone(epsilon: Fraction, delta: Fraction, sensitivity: int, sigma2: Fraction) -> bool:
+    found = coarsest_alone(epsilon, delta, sensitivity)
+    return found is not None and sigma2 < found
 
 
 def _gaussian_limit(one: MeetsEpsilonDelta) -> float:
@@ -87,11 +115,12 @@ def least_epsilon(problem: BudgetProblem, one: MeetsEpsilonDelta, coarsest: Frac
     return low
 
 
-def _sentence(named: tuple[Requirement, ...], least: float, one: MeetsEpsilonDelta, coarsest: Fraction) -> str:
+def _sentence(named: tuple[Requirement, ...], least: float, one: MeetsEpsilonDelta, coarsest: Fraction | None) -> str:
     texts = [f"'{requirement.text}'" for requirement in named[:_MOST_NAMED]]
     who = " and ".join(texts) + (f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else "")
     together = f"{who} together need" if len(named) > 1 else f"{who} needs"
+    among = "" if coarsest is None else f" (with no sigma2 below {about(coarsest, 3)})"
     return (
-        f"{together} an epsilon of at least {at_least(least, 4)} at delta = {exact(one.delta)} (with no sigma2 below "
-        f"{about(coarsest, 3)}). Found the target {exact(one.epsilon)}; loosen a requirement or the guarantee."
+        f"{together} an epsilon of at least {at_least(least, 4)} at delta = {exact(one.delta)}{among}. "
+        f"Found the target {exact(one.epsilon)}; loosen a requirement or the guarantee."
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_FLOOR
 from fractions import Fraction
 
 import numpy as np
@@ -55,7 +54,7 @@ def rounded_down(
         elif a == b:
             result.append(a)
         else:
-            found = shortened(Fraction(y), digits, ROUND_FLOOR)
+            found = shortened(Fraction(y), digits, up=False)
             result.append(min(found if found >= a else shortened(a, digits), b))
     return tuple(result)
 

@@ -26,8 +26,8 @@ _CLOSE = 2e-7  # of log delta, and of the objective: nothing is gained beyond
 _DIGITS = 10  # of the budgets that are tried
 _SCALINGS = 12
 _SHAPED = 3e-3  # differences of slopes from which steps are worth while: the gain is about their square
-_RIPPLES = 1e-2  # and from which a pattern search is
-_TRIALS = 160  # of it
+_COARSE = 8.0  # sigma2 below which delta ripples, and a pattern search is worth while
+_TRIALS, _PATIENCE = 160, 30  # of it, and of those that do not help in a row
 _LARGEST_PATTERN = 12  # unknowns of it
 _SEED = 20
 """Of the directions that the pattern search tries: the same search every time."""
@@ -59,7 +59,11 @@ class Aim:
         floor = problem.low if self.low is None else self.low
 
         def unknowns(height: float) -> Floats:
-            return np.maximum(self.errors.level(height), floor)
+            found = np.maximum(self.errors.level(height), floor)
+            for summed, cap in self.before:  # the cheapest way to keep an earlier sum, from there on
+                if summed.at(found) > cap:
+                    found = WaterFilling(summed, costs.mean(axis=0)[None, :], np.ones(1), low=found).cheapest(cap)[0]
+            return found
 
         low, high = (np.log(self.errors.worst(end) + 1e-300) for end in (problem.high, floor))
         for _ in range(60):
@@ -90,7 +94,8 @@ class Search:
                 break
             at = self.scaled(target)
             value = self._note(at)
-        if shape > _RIPPLES and self._best is not None and self.problem.count <= _LARGEST_PATTERN:
+        coarse = bool(self.problem.budgets(at).max() > 1 / _COARSE)
+        if coarse and self._best is not None and self.problem.count <= _LARGEST_PATTERN:
             self._pattern()
         return at if self._best is None else self._best[1]
 
@@ -172,14 +177,15 @@ class Search:
 
     def _pattern(self) -> None:
         """Directions that leave the total as it is, drawn anew each time; steps grow where they help and shrink where not."""
-        draw, size = np.random.default_rng(_SEED), 0.05
+        draw, size, idle = np.random.default_rng(_SEED), 0.05, 0
         assert self._best is not None
         for _ in range(_TRIALS):
             value, at = self._best
             move = draw.standard_normal(len(at)) * size
             self._try(at * np.exp(move - float(move @ at / at.sum())), value)
-            size = min(size * 1.6, 0.2) if self._best[0] < value else size * 0.93
-            if size < 1e-5:
+            better = self._best[0] < value
+            size, idle = (min(size * 1.6, 0.2), 0) if better else (size * 0.9, idle + 1)
+            if idle > _PATIENCE:
                 break
 
     def _try(self, at: Floats, value: float) -> None:

@@ -26,6 +26,7 @@ from exactdp.apps.cli.tables import say
 from exactdp.census.certification import certify, load_certificate, verify
 from exactdp.census.design_certificate import DIGITS as DESIGN_DIGITS
 from exactdp.census.design_certificate import DesignCertificate
+from exactdp.census.joint_certificate import JointCertificate
 from exactdp.files import check_target
 from exactdp.numbers import one_line, whole
 
@@ -60,8 +61,10 @@ def _certify(
     if output is not None:
         shell.check_ending(output, ".json")
         check_target(output)
-    certificate: Certificate | DesignCertificate
-    if source.composition is not None and source.is_in_balls and source.joint is None:
+    certificate: Certificate | DesignCertificate | JointCertificate
+    if source.joint is not None and source.given is None:
+        certificate = certify(source.joint, epsilon=epsilon, delta=delta, alpha=alpha, digits=promised)
+    elif source.composition is not None and source.is_in_balls and source.joint is None:
         certificate = certify(source.composition, epsilon=epsilon, delta=delta, alpha=alpha, digits=promised)
     else:
         certificate = certify(source.whole("certify"), epsilon=epsilon, delta=delta, alpha=alpha, digits=promised)
@@ -74,8 +77,8 @@ def _certify(
         say(f"{output}: {_told(certificate)}")
 
 
-def _told(certificate: Certificate | DesignCertificate) -> str:
-    if isinstance(certificate, DesignCertificate):
+def _told(certificate: Certificate | DesignCertificate | JointCertificate) -> str:
+    if isinstance(certificate, DesignCertificate | JointCertificate):
         return str(certificate)
     return f"{certificate.claim} is between {certificate.lower} and {certificate.upper}"
 
@@ -84,7 +87,11 @@ def _told(certificate: Certificate | DesignCertificate) -> str:
 def _verify(file: CertificateArgument, jobs: shell.JobsOption = "1", as_json: shell.JsonOption = False) -> None:
     """Recompute a certificate by other routes and say in one line whether it holds; exit code 1 if it does not."""
     certificate = load_certificate(file)
-    total = certificate.evidence.compositions if isinstance(certificate, DesignCertificate) else 1
+    total = 1
+    if isinstance(certificate, DesignCertificate):
+        total = certificate.evidence.compositions
+    elif isinstance(certificate, JointCertificate):
+        total = certificate.combinations
     with shell.progress("compositions", total) as done:
         result = verify(certificate, jobs=shell.read_jobs(jobs), done=done)
     if as_json:

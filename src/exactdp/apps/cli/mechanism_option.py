@@ -16,26 +16,34 @@ from exactdp.mechanisms.approximate_dp import ApproximateDP
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian
+from exactdp.mechanisms.laplace import Laplace
 from exactdp.mechanisms.mechanism import Mechanism
+from exactdp.mechanisms.poisson_sampled import PoissonSampled
 from exactdp.mechanisms.randomized_response import RandomizedResponse
 from exactdp.numbers import shown, whole
 
 METAVAR = "SIGMA2[:SENSITIVITY][*COUNT]"
-HELP = "Noise, or the JSON of a composition; repeatable. Also sigma=2.5*50, laplace(2)*3, gaussian(sigma=3)."
+HELP = "Noise, or JSON; repeatable. Also sigma=2.5*50, laplace(2)*3, gaussian(sigma=3), poisson(gaussian(1), 0.01)*99."
 
 _KINDS: dict[str, Callable[..., Mechanism]] = {
     "discretegaussian": DiscreteGaussian,
     "gaussian": Gaussian,
     "discretelaplace": DiscreteLaplace,
     "laplace": DiscreteLaplace,  # the one there is for counts; the command says so
+    "continuouslaplace": Laplace,
+    "reallaplace": Laplace,
     "randomizedresponse": RandomizedResponse,
     "approximatedp": ApproximateDP,
 }
-_NAMES = "discrete_gaussian, gaussian, laplace, randomized_response, approximate_dp"
+_NAMES = "discrete_gaussian, gaussian, laplace, real_laplace, randomized_response, approximate_dp, poisson"
 _PLAIN = re.compile(
     r"(?:(?P<name>sigma2?)\s*=)?(?P<number>[^:*=(){}]+)(?::(?P<sensitivity>[^:*]+))?(?:\*(?P<count>[^:*]+))?"
 )
 _CALL = re.compile(r"(?P<kind>[A-Za-z][A-Za-z _-]*)\((?P<arguments>[^()]*)\)\s*(?:\*(?P<count>[^:*()]+))?")
+_SAMPLED = re.compile(
+    r"poisson(?:[ _-]?sampled)?\((?P<inner>[^()]*(?:\([^()]*\))?[^(),]*),(?P<rate>[^()]*)\)\s*(?:\*(?P<count>[^:*()]+))?",
+    re.I,
+)
 _WHOLE_ARGUMENTS = {"sensitivity", "categories"}
 
 
@@ -44,6 +52,8 @@ def read_mechanisms(texts: Iterable[str]) -> Composition:
 
     >>> read_mechanisms(["5/2:1*20", "sigma=2.5*50", "laplace(2)*3"])
     Composition(20 x DiscreteGaussian(5/2) + 50 x DiscreteGaussian(25/4) + 3 x DiscreteLaplace('2'))
+    >>> read_mechanisms(["poisson(gaussian(sigma=1), 0.01)*1000", "real_laplace(2)"])
+    Composition(1 x Laplace('2') + 1000 x PoissonSampled(Gaussian('1'), '1/100'))
     """
     counts: Counter[Mechanism] = Counter()
     for text in texts:
@@ -69,6 +79,14 @@ def _read(text: str) -> Counter[Mechanism]:
         raise InvalidInputError(
             f"--mechanism takes the JSON of a mechanism or of a composition. Found a {type(found).__name__}; give it as DESIGN."
         )
+    if sampled := _SAMPLED.fullmatch(text):
+        inner = list(_read(sampled["inner"].strip()).elements())
+        if len(inner) != 1:
+            raise InvalidInputError(
+                f"poisson takes one mechanism and a rate, such as poisson(gaussian(sigma=1), 0.01)*1000. Found {shown(text)!r}."
+            )
+        rate = sampled["rate"].partition("=")[2] or sampled["rate"]
+        return Counter({PoissonSampled(inner[0], rate.strip()): whole(sampled["count"] or 1, "count", 1)})
     if call := _CALL.fullmatch(text):
         mechanism = _made(call["kind"], call["arguments"], text)
         return Counter({mechanism: whole(call["count"] or 1, "count", 1)})
@@ -96,7 +114,9 @@ def _made(kind: str, arguments: str, text: str) -> Mechanism:
         if not equals:
             given.append(name)
         else:
-            named[name] = whole(value, name, 1) if name in _WHOLE_ARGUMENTS and make is not Gaussian else value
+            named[name] = (
+                whole(value, name, 1) if name in _WHOLE_ARGUMENTS and make not in (Gaussian, Laplace) else value
+            )
     try:
         return make(*given, **named)
     except TypeError:

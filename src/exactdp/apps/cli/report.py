@@ -7,10 +7,21 @@ from typing import Annotated
 
 import typer
 
+from exactdp import census
 from exactdp.apps.cli import shell
-from exactdp.apps.cli.designs import DEFAULT, DesignArgument, MechanismOption, OldDesignOption, read_design
+from exactdp.apps.cli.designs import (
+    DEFAULT,
+    ChangeOption,
+    DesignArgument,
+    MechanismOption,
+    OldDesignOption,
+    is_joint,
+    read_design,
+)
 from exactdp.apps.cli.tables import say
+from exactdp.census.changes import CHANGES
 from exactdp.census.grids import Grids
+from exactdp.census.joint import Joint, products_of
 from exactdp.census.releases import Release
 from exactdp.census.summary import summarize
 from exactdp.census.workers import make_runner
@@ -29,6 +40,7 @@ def _report(
     design: DesignArgument = None,
     mechanism: MechanismOption = None,
     old: OldDesignOption = None,
+    change: ChangeOption = None,
     output: Annotated[Path, shell.output(metavar="FILE", help="The HTML file to write.")] = Path("report.html"),
     delta: Annotated[str, shell.number("--delta", help="The delta of the headline.")] = "1e-10",
     digits: Annotated[str, shell.digits(help=f"Digits of the certificates, {shell.DIGITS_RANGE}.")] = "10",
@@ -57,9 +69,14 @@ def _report(
     from exactdp.apps.report.decision import MemoQuestion
 
     _check_target(output)
-    source = read_design(design, mechanism, None, old, DEFAULT)
     if figures:
         need_matplotlib()
+    if design is not None and (change is not None or is_joint(design)) and not mechanism:
+        _report_jointly(design, change, output, figures)
+        return
+    if change is not None:
+        raise InvalidInputError("--change is about products joined by +. Found it with something else.")
+    source = read_design(design, mechanism, None, old, DEFAULT)
     release = source.whole("report")
     promised = read_digits(digits, "--digits")
     grids, asked = Grids.of_report(delta)
@@ -87,6 +104,34 @@ def _count(text: str) -> tuple[str, str]:
     if not equals or not level.strip():
         raise InvalidInputError(f"A typical count is given as LEVEL=COUNT, such as Block=23. Found {shown(text)}.")
     return level.strip(), count.strip()
+
+
+def _every_change(products: str) -> tuple[list[Joint], list[str]]:
+    """Every change with the products that it is followed through, and sentences about those that it is not."""
+    names = [name.strip() for name in products.split("+")]
+    stems = dict(zip(names, products_of(products), strict=True))
+    joints: list[Joint] = []
+    left_out: list[str] = []
+    for name, change in CHANGES.items():
+        kept = [n for n in names if stems[n] in change.follows]
+        if any(change.follows[stems[n]].halves for n in kept):
+            joints.append(census.joint(kept, name))
+            left = [n for n in names if n not in kept]
+            left_out += [f"{name}: {', '.join(left)}; {change.left_out}"] if left else []
+    return joints, left_out
+
+
+def _report_jointly(products: str, change: str | None, output: Path, figures: bool) -> None:
+    """The report on several products: of one change, or of every change with the products that it is followed through."""
+    from exactdp.apps.report.joint_report import build_joint
+
+    joints, left_out = ([census.joint(products, change)], []) if change is not None else _every_change(products)
+    if not joints:
+        raise InvalidInputError(f"No change is followed through any of these products. Found {shown(products)}.")
+    shell.tell("report ...")
+    write_text(output, build_joint(joints, left_out, figures))
+    for joint in joints:
+        say(f"{output}: {joint.change.name}: epsilon is at most {at_most(joint.epsilon('1e-10'))} at delta = 1e-10")
 
 
 def _check_target(output: Path) -> None:

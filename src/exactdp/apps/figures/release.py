@@ -38,10 +38,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ALPHA, _BETA, _DELTA, _EPSILON = *ERRORS, r"$\delta$", r"$\varepsilon$"
-_PROXY_ALPHAS = tuple(
-    Fraction(a, 1000)
-    for a in (2, 5, 10, 15, 20, *range(30, 410, 10), *range(450, 960, 50), 970, 975, 980, 985, 990, 995, 998)
-)
+_BULK, _END = (2, *range(5, 20, 5), *range(20, 130, 10), *range(140, 420, 20)), (970, *range(980, 999, 6))
+_PROXY_ALPHAS = tuple(Fraction(a, 1000) for a in (*_BULK, *range(450, 960, 50), *_END))
 _EXACT, _ZCDP, _AUTODP = "Exact", "zCDP (bound)", "zCDP, orders from 1/2 on (AutoDP: estimate, no bound)"
 _CERTIFIED = "Exact (certified upper bound)"
 _PANEL_ALPHAS = tuple(

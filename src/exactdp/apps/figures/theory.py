@@ -137,10 +137,11 @@ def _draw_distribution(axes: Axes, composition: Composition, step: Fraction) -> 
     """Probability per unit of loss in equal bins of lattice points, one point each where there are few."""
     h, spread = float(step), 2 * float(composition.rho)
     half = math.ceil(_REACH * math.sqrt(spread) / h)
-    size = math.ceil((2 * half + 1) / _BINS)
-    points = list(range(-half, half + size + 1, size))
-    low, high = composition.masses(points)
-    where = h * (np.array(points[:-1]) + (size - 1) / 2)
+    size = math.ceil((2 * half + 1) / _BINS) | 1  # odd, so that bins lie symmetrically around 0, as S does
+    right = range(math.ceil(half / size) + 1)
+    low, high = composition.masses([i * size - size // 2 for i in [*right, len(right)]])
+    low, high = (np.concatenate([m[:0:-1], m]) for m in (low, high))
+    where = h * size * np.arange(1 - len(right), len(right))
     line, rho = np.linspace(where[0], where[-1], 400), spread / 2
     axes.plot(line + rho, _density(spread, line), color=ZCDP, lw=1.2, label="Continuous Gaussian")
     axes.plot(where + rho, (low + high) / (2 * size * h), "o", ms=2.2, color=EXACT, label="Exact")

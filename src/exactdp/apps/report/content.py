@@ -29,7 +29,7 @@ ALPHA, PRIOR = Fraction(1, 20), Fraction(1, 2)
 LEAST_ALPHA = 1e-6
 """Where the chart of the trade-off curve begins."""
 
-_PROFILE_POINTS, _CURVE_POINTS = 61, 81
+_PROFILE_POINTS, _CURVE_POINTS, _CONVERSION_POINTS = 31, 81, 61  # lines between them are within a pixel of the curves
 _LONGEST_DATE = 60
 
 
@@ -192,7 +192,7 @@ def _curves(study: Study, least: Fraction) -> Curves:
     last = zcdp_epsilon_simple(rho, least)
     epsilons = [last * i / (_PROFILE_POINTS - 1) for i in range(_PROFILE_POINTS)]
     curve = study.tradeoff(_CURVE_POINTS)
-    alphas = [LEAST_ALPHA ** (1 - i / (_PROFILE_POINTS - 1)) for i in range(_PROFILE_POINTS)]
+    alphas = [LEAST_ALPHA ** (1 - i / (_CONVERSION_POINTS - 1)) for i in range(_CONVERSION_POINTS)]
     return Curves(
         epsilons,
         study.log_delta(epsilons).tolist(),
@@ -209,8 +209,8 @@ def _curves(study: Study, least: Fraction) -> Curves:
 
 def _deltas(least: Fraction) -> list[Fraction]:
     """From near 1 down to the least, evenly in the logarithm."""
-    steps = Fraction(log_rational(least)) / (_PROFILE_POINTS - 1)
-    return [Fraction(Decimal(float(steps * i)).exp(Context(prec=20))) for i in range(1, _PROFILE_POINTS)]
+    steps = Fraction(log_rational(least)) / (_CONVERSION_POINTS - 1)
+    return [Fraction(Decimal(float(steps * i)).exp(Context(prec=20))) for i in range(1, _CONVERSION_POINTS)]
 
 
 def _budget(release: Release) -> str | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import resources
 
 import exactdp
 from exactdp.apps.report.content import Content
 from exactdp.apps.report.evidence import certificates, certified
 from exactdp.apps.report.limits import limits
-from exactdp.apps.report.markup import Markup, tag, text
+from exactdp.apps.report.markup import Markup, Section, tag, text
 from exactdp.apps.report.memo import memo
 from exactdp.apps.report.numerals import equals, whole
 from exactdp.apps.report.plain_words import headline_strip, plain_words
@@ -34,7 +35,11 @@ def render(content: Content, charts: bool = True) -> str:
         certified(content),
         certificates(content),
     ]
-    title = f"Privacy accounting report: {content.release.title}"
+    return document(f"Privacy accounting report: {content.release.title}", _masthead(content), sections)
+
+
+def document(title: str, masthead: Markup, sections: Sequence[Section]) -> str:
+    """A page of a masthead and numbered sections, with a table of contents."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -52,7 +57,7 @@ def render(content: Content, charts: bool = True) -> str:
     body = tag(
         "body",
         tag("a", "Skip to the report", href="#memo", cls="skip"),
-        _masthead(content),
+        masthead,
         tag("div", contents, tag("main", [s.render(n) for n, s in numbered]), cls="frame"),
         tag("footer", tag("p", f"Made by exactdp {exactdp.__version__}. {_LAST_WORDS}")),
     )

@@ -18,7 +18,7 @@ class RequestLimits(NamedTuple):
 
     body_bytes: int = 1_500_000
     file_characters: int = 1_000_000
-    levels: int = 50
+    levels: int = 60
     queries: int = 200
     cells: int = 2_000
     paths: int = 100

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -19,24 +19,24 @@ from exactdp.cache import Recent
 from exactdp.doubles import SUM_SLACK, UNDERFLOW, UNIT, Bools, Floats, Ints
 from exactdp.engine.family.members import Members
 from exactdp.engine.family.nodes import Skeleton
+from exactdp.engine.family.pair_terms import PairTerms, segment_sums
 from exactdp.engine.lattice.contours import Values
-from exactdp.engine.lattice.float64 import BLOCK, Sums, Totals, mirror_weights, summands, whole_shift
+from exactdp.engine.lattice.float64 import PHASE_UNITS, Sums, Totals, mirror_weights, summands, whole_shift
 from exactdp.engine.lattice.moments import log_moments
 from exactdp.engine.lattice.plan import Plan, log_aliasing, log_term_size
 from exactdp.engine.lattice.tilts import FAMILY, Rung, last_complement_rung, rung
 from exactdp.engine.payoff import Payoff, Threshold
-from exactdp.engine.sieve.phases import angles, centred_angles
-from exactdp.engine.sieve.windows import ranges
+from exactdp.engine.sieve.phases import angles, angles_at
 from exactdp.errors import LatticeTooFineError
 
 _FARTHEST = 60.0  # standard deviations; the values there, exp(-1800), are left to the pairs' own contours
 _NO_RUNG = -1
 _CONTOURS_HELD = 8
 _SKELETONS_HELD = 3
-_TOGETHER = 2  # rungs that share a skeleton
-_MATRIX = 1 << 17
 _HEAVY = 2000  # nodes of a pair
-_LEADING = 3e-8  # of the largest term
+
+TOGETHER = 2
+"""Rungs that share a skeleton."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Family(Members):
     def _skeleton(self, payoff: Payoff, index: int) -> Skeleton | None:
         """The skeleton of a rung. The lowest rung has a long period of its own, the others go together by twos."""
         share = payoff is not Payoff.COMPLEMENT and index > 0
-        first, count = (index - (index - 1) % _TOGETHER, _TOGETHER) if share else (index, 1)
+        first, count = (index - (index - 1) % TOGETHER, TOGETHER) if share else (index, 1)
 
         def build() -> Skeleton | None:
             try:
@@ -79,14 +79,17 @@ class Family(Members):
         """Certified values, one for each pair and threshold given; a threshold belongs to the lattice of its pair."""
         return self.evaluate_distinct(payoff, pairs, thresholds, np.arange(len(thresholds)))
 
-    def evaluate_distinct(self, payoff: Payoff, pairs: Ints, thresholds: list[Threshold], index: Ints) -> Values:
+    def evaluate_distinct(
+        self, payoff: Payoff, pairs: Ints, thresholds: list[Threshold], index: Ints, roughly: bool = False
+    ) -> Values:
         """The same where many pairs have the same threshold: `index` says which of the thresholds each one has.
 
-        Results do not depend on what is asked together. Where no contour can be shared the bounds are 0 and 1.
+        Results do not depend on what is asked together. Where no contour can be shared the bounds are 0 and 1. `roughly`: with
+        wider bounds, in less time, where pairs have many nodes.
         """
         parts = np.repeat([[0.0], [0.0], [1.0], [0.0]], len(pairs), axis=1)
         for contour, mine in self._shared(payoff, pairs, thresholds, index):
-            for place, sums in contour.evaluate(pairs[mine], thresholds, index[mine]):
+            for place, sums in contour.evaluate(pairs[mine], thresholds, index[mine], roughly):
                 with np.errstate(divide="ignore", invalid="ignore"):
                     parts[:, mine[place]] = sums.log_scale, sums.lower, sums.upper, sums.slope / sums.value
         return Values(Bracket(parts[0], parts[1], parts[2]), np.nan_to_num(parts[3], posinf=0.0))
@@ -95,8 +98,8 @@ class Family(Members):
         """Logarithms of the same values by their largest terms: no bounds, for searches; 0 where no contour can be shared."""
         logs = np.zeros(len(pairs))
         for contour, mine in self._shared(payoff, pairs, thresholds, index):
-            for place, found in contour.estimate_logs(pairs[mine], thresholds, index[mine]):
-                logs[mine[place]] = found
+            for place, sums in contour.evaluate(pairs[mine], thresholds, index[mine], roughly=True):
+                logs[mine[place]] = sums.log_scale + np.log(np.maximum(sums.value, UNDERFLOW))
         return logs
 
     def is_heavy(self, payoff: Payoff, pairs: Ints) -> Bools:
@@ -146,20 +149,6 @@ class Family(Members):
 
 
 @dataclass(frozen=True)
-class _PairTerms:
-    """The nodes of all pairs one pair after the other, and what the payoff's coefficients multiply there."""
-
-    first: Ints
-    """Where each pair's nodes begin."""
-    count: Ints
-    node: Ints
-    parts: Floats
-    """Real parts for a and for b, imaginary parts for a and for b."""
-    totals: Floats
-    """For each pair: sum of |for_a|, of |for_b|, of the error of for_a and of for_b."""
-
-
-@dataclass(frozen=True)
 class FamilyContour:
     """One tilt and one period for all pairs: which nodes each pair keeps, and the bounds on what it drops."""
 
@@ -191,7 +180,8 @@ class FamilyContour:
         return cls(family, plans, skeleton.nodes, pair_of[keep], kept[keep], (real, imag, error))
 
     @cached_property
-    def _terms(self) -> _PairTerms:
+    def _terms(self) -> PairTerms:
+        """The terms of all pairs, each with the phase of its pair's whole shift."""
         real, imag, error = self.logs
         parts, rows = np.empty((4, len(self.kept))), np.empty((4, len(self.kept)))
         for plan, mine in _by_step(self.family, self.plans, self.pair_of):
@@ -201,25 +191,15 @@ class FamilyContour:
             found = summands(
                 plan.payoff, plan.lam, plan.lattice.h, turns, weights, (real[mine], imag[mine], error[mine])
             )
-            parts[:, mine] = found.for_a.real, found.for_b.real, found.for_a.imag, found.for_b.imag
-            rows[:, mine] = np.abs(found.for_a), np.abs(found.for_b), found.error_a, found.error_b
+            own = angles_at(node, self._shifts[self.pair_of[mine]], self.nodes)
+            phase = np.cos(own) + 1j * np.sin(own)
+            for_a, for_b = found.for_a * phase, found.for_b * phase
+            sizes = np.stack([np.abs(for_a), np.abs(for_b)])
+            parts[:, mine] = for_a.real, for_b.real, for_a.imag, for_b.imag
+            rows[:2, mine] = sizes
+            rows[2:, mine] = np.stack([found.error_a, found.error_b]) + sizes * (PHASE_UNITS * UNIT)  # F6 once more
         count = np.bincount(self.pair_of, minlength=len(self.family.pairs))
-        first = np.concatenate(([0], np.cumsum(count)[:-1]))
-        return _PairTerms(first, count, self.kept, parts, segment_sums(rows, count))
-
-    def estimate_logs(self, pairs: Ints, thresholds: list[Threshold], index: Ints) -> Iterator[tuple[Ints, Floats]]:
-        """The places of the questions on each distinct step, and the logarithms of values there by their largest terms."""
-        for place, sums in self._leading.evaluate(pairs, thresholds, index):
-            yield place, sums.log_scale + np.log(np.maximum(sums.value, UNDERFLOW))
-
-    @cached_property
-    def _leading(self) -> FamilyContour:
-        """The same with the largest terms only, for estimates: what it says of errors is not true of what it leaves out."""
-        terms = self._terms
-        sizes = np.hypot(terms.parts[0], terms.parts[2])
-        keep = sizes > _LEADING * np.repeat(sizes[terms.first], terms.count)
-        real, imag, error = (part[keep] for part in self.logs)
-        return replace(self, pair_of=self.pair_of[keep], kept=self.kept[keep], logs=(real, imag, error))
+        return PairTerms(self.nodes, count, self.kept, parts, segment_sums(rows, count))
 
     @cached_property
     def _shifts(self) -> Ints:
@@ -235,16 +215,24 @@ class FamilyContour:
         sizes = np.abs(first[0]) + np.abs(second[0])
         return first[0] + second[0], (first[1] + second[1] + 4 * UNIT * sizes) * (1 + SUM_SLACK)
 
-    def evaluate(self, pairs: Ints, thresholds: list[Threshold], index: Ints) -> Iterator[tuple[Ints, Sums]]:
-        """The places of the questions on each distinct step, and the certified sums there."""
+    def evaluate(
+        self, pairs: Ints, thresholds: list[Threshold], index: Ints, roughly: bool = False
+    ) -> Iterator[tuple[Ints, Sums]]:
+        """The places of the questions on each distinct step, and the certified sums there.
+
+        `roughly`: by the largest terms of pairs that have many, with wider bounds.
+        """
         which = self.family.step_of[1][pairs]
+        terms = self._terms.largest if roughly else self._terms
         for step in np.unique(which):
             places = np.flatnonzero(which == step)
             asked, own = np.unique(index[places], return_inverse=True)
             some = [thresholds[i] for i in asked.tolist()]
-            yield places, self._evaluate_step(self.plans[step], pairs[places], some, own)
+            yield places, self._evaluate_step(self.plans[step], terms, pairs[places], some, own)
 
-    def _evaluate_step(self, plan: Plan, pairs: Ints, thresholds: list[Threshold], index: Ints) -> Sums:
+    def _evaluate_step(
+        self, plan: Plan, terms: PairTerms, pairs: Ints, thresholds: list[Threshold], index: Ints
+    ) -> Sums:
         """Questions on one step: pairs, and which of the thresholds each one has."""
         high, low, offsets = np.array([(*plan.log_scale(t.steps), plan.offset(t.steps)) for t in thresholds]).T[
             :, index
@@ -254,35 +242,14 @@ class FamilyContour:
         low = low + (theta[pairs] - float(plan.theta_at_tilt[0]))
         error = theta_error[pairs] + 4 * UNIT * abs(float(plan.theta_at_tilt[0]))
         ratio = int(plan.lattice.step / self.family.unit)
-        own = np.array([t.steps * ratio % self.nodes for t in thresholds], dtype=np.int64)
-        shifts = (own[index] - self._shifts[pairs]) % self.nodes
-        sum_a, sum_b = self._sums(pairs, shifts)
-        size_a, size_b, error_a, error_b = self._terms.totals[:, pairs]
-        count = self._terms.count[pairs].astype(float)
+        shifts = np.array([t.steps * ratio % self.nodes for t in thresholds], dtype=np.int64)[index]
+        sum_a, sum_b = terms.sums(pairs, shifts)
+        size_a, size_b, error_a, error_b = terms.totals[:, pairs]
+        count = terms.count[pairs].astype(float)
         totals = Totals(sum_a, sum_b, size_a, size_b, error_a, error_b, count)
         coefficients = np.array([t.a for t in thresholds])[index], np.array([t.b for t in thresholds])[index]
         aliased = log_aliasing(plan.lattice, plan.payoff, plan.lam, float(plan.period), offsets, plan.theta_at_tilt)
         return totals.settle(plan, coefficients, (high, low), error, plan.log_dropped, aliased)
-
-    def _sums(self, pairs: Ints, shifts: Ints) -> tuple[Floats, Floats]:
-        """Re sum_k terms_k exp(-2 pi i k shift / N) over each pair's nodes, for both kinds of terms."""
-        terms = self._terms
-        sum_a, sum_b = np.empty(len(pairs)), np.empty(len(pairs))
-        ends = np.cumsum(terms.count[pairs])
-        start = 0
-        while start < len(pairs):
-            base = ends[start - 1] if start else 0
-            stop = max(start + 1, int(np.searchsorted(ends, base + _MATRIX, side="right")))
-            mine, chosen = slice(start, stop), pairs[start:stop]
-            count = terms.count[chosen]
-            place = ranges(terms.first[chosen], terms.first[chosen] + count - 1)
-            turn = centred_angles(terms.node[place] * np.repeat(shifts[mine], count) % self.nodes, self.nodes)
-            cosine, sine = np.cos(turn), np.sin(turn)
-            real_a, real_b, imag_a, imag_b = (part[place] for part in terms.parts)
-            products = np.stack([cosine * real_a + sine * imag_a, cosine * real_b + sine * imag_b])
-            sum_a[mine], sum_b[mine] = segment_sums(products, count)
-            start = stop
-        return sum_a, sum_b
 
 
 def _log_moments_of_pairs(family: Family, lam: float, skeleton: Skeleton) -> tuple[Floats, Floats, Floats]:
@@ -300,13 +267,3 @@ def _by_step(family: Family, plans: tuple[Plan, ...], pair_of: Ints) -> Iterator
     which = family.step_of[1][pair_of]
     for i, plan in enumerate(plans):
         yield plan, which == i
-
-
-def segment_sums(rows: Floats, count: Ints) -> Floats:
-    """Sums over consecutive segments of each row, first in blocks, then over blocks; each depends on its segment alone."""
-    first = np.concatenate(([0], np.cumsum(count)[:-1]))
-    blocks = -(-count // BLOCK)
-    starts = np.repeat(first, blocks) + BLOCK * ranges(np.zeros_like(blocks), blocks - 1)
-    inner = np.add.reduceat(rows, starts, axis=1)
-    result: Floats = np.add.reduceat(inner, np.concatenate(([0], np.cumsum(blocks)[:-1])), axis=1)
-    return result

@@ -19,13 +19,13 @@ from exactdp import doubles
 from exactdp.brackets import Bracket
 from exactdp.cache import Recent
 from exactdp.doubles import ACCOUNT_SLACK, SUM_SLACK, UNIT, Floats, Ints
-from exactdp.engine.family.contours import segment_sums
 from exactdp.engine.family.line_members import LineMembers, TiltedMembers
 from exactdp.engine.family.line_nodes import LineSkeleton, class_aliasing
 from exactdp.engine.family.line_terms import FamilyTerms, evaluated
+from exactdp.engine.family.pair_terms import segment_sums
 from exactdp.engine.lattice.contours import Values
 from exactdp.engine.lattice.float64 import BLOCK, PHASE_UNITS, VALUE_UNITS
-from exactdp.engine.lattice.tilts import FAMILY
+from exactdp.engine.lattice.tilts import FAMILY, Positions
 from exactdp.engine.line.float64 import LineSums
 from exactdp.engine.line.plan import Aliasing
 from exactdp.engine.line.tilts import Ladder, LineRung
@@ -37,8 +37,8 @@ from exactdp.errors import AccuracyError, LatticeTooFineError
 Width = tuple[float, float]
 """What smoothing may cost, relative to delta, and the number of nodes of a pair beyond which it is not taken."""
 
-WIDTHS = ((5e-12, 30_000.0), (2e-11, 400_000.0))
-"""For most pairs, and for those of more nodes."""
+WIDTHS = ((5e-12, 30_000.0), (2e-11, 100_000.0))
+"""For most pairs, and for those of more nodes; where these are still more, a grid takes less time (line_grid.py)."""
 
 ROUGH = (((1e-4, 3_000.0), (1e-3, 30_000.0)), ((1e-6, 3_000.0), (1e-5, 30_000.0)))
 """The same where bounds about 1e-4 or 1e-6 wide will do, in a fraction of the time."""
@@ -57,7 +57,9 @@ _HIGHEST_RUNG = 20  # 80 deviations; what is beyond is left to the pairs' own co
 _SKELETONS_HELD = 12
 _TABLE = 1 << 22  # doubles held at once
 _FEW = 256  # terms at one threshold for which sharing its phases is not worth while
-_Place = tuple[int, Payoff, int]  # class, payoff and index of a rung
+Place = tuple[int, Payoff, int]
+"""Class, payoff and index of a rung."""
+
 _SECOND_DOUBLE = 1e-18  # more than the rounding of the second of two doubles that add up to a logarithm below 1e13
 
 
@@ -67,10 +69,11 @@ class LineFamily(LineMembers):
 
     widths: tuple[Width, Width] = WIDTHS
     together: int = TOGETHER
-    _contours: Recent[_Place, tuple[LineFamilyContour, ...]] = field(
+    positions: Positions = FAMILY
+    _contours: Recent[Place, tuple[LineFamilyContour, ...]] = field(
         default_factory=lambda: Recent(_CONTOURS_HELD), init=False, repr=False, compare=False
     )
-    _own_contours: Recent[tuple[_Place, int, Width], tuple[LineFamilyContour, ...]] = field(
+    _own_contours: Recent[tuple[Place, int, Width], tuple[LineFamilyContour, ...]] = field(
         default_factory=lambda: Recent(_CONTOURS_HELD), init=False, repr=False, compare=False
     )
     _skeletons: Recent[tuple[int, Payoff, int, int], tuple[tuple[LineSkeleton, ...], Ints]] = field(
@@ -81,9 +84,9 @@ class LineFamily(LineMembers):
     def ladders(self) -> tuple[Ladder, ...]:
         """The tilts of each class: those of its widest pair."""
         typical = (pairs[int(np.argmax(self.widest[pairs]))] for pairs in self.classes)
-        return tuple(Ladder(self.total(int(p)), FAMILY) for p in typical)
+        return tuple(Ladder(self.total(int(p)), self.positions) for p in typical)
 
-    def contours(self, place: _Place) -> tuple[LineFamilyContour, ...]:
+    def contours(self, place: Place) -> tuple[LineFamilyContour, ...]:
         """The contours of one rung of a class, each for some of its pairs; none for pairs that cannot share."""
         if place[2] > _HIGHEST_RUNG:
             return ()
@@ -91,7 +94,7 @@ class LineFamily(LineMembers):
         plan = LineFamilyContour.plan
         return self._contours.get(place, lambda: tuple(plan(skeleton, where) for skeleton in self._skeletons_of(place)))
 
-    def own_contours(self, place: _Place, pair: int, width: Width) -> tuple[LineFamilyContour, ...]:
+    def own_contours(self, place: Place, pair: int, width: Width) -> tuple[LineFamilyContour, ...]:
         """A contour of one rung for one pair by itself; none where that takes too many nodes."""
 
         def build() -> tuple[LineFamilyContour, ...]:
@@ -104,7 +107,7 @@ class LineFamily(LineMembers):
 
         return self._own_contours.get((place, pair, width), build) if place[2] <= _HIGHEST_RUNG else ()
 
-    def _skeletons_of(self, place: _Place) -> tuple[LineSkeleton, ...]:
+    def _skeletons_of(self, place: Place) -> tuple[LineSkeleton, ...]:
         """The skeletons of a rung: those of most pairs, which neighbouring rungs share (the lowest has a period of its own); for
         pairs of very many nodes some of this rung alone, with more smoothing."""
         kind, payoff, index = place
@@ -129,9 +132,9 @@ class LineFamily(LineMembers):
 
         return self._skeletons.get(rungs, build)
 
-    def places(self, pairs: Ints, thresholds: list[Fraction], index: Ints) -> Iterator[tuple[_Place, Ints]]:
+    def places(self, pairs: Ints, thresholds: list[Fraction], index: Ints) -> Iterator[tuple[Place, Ints]]:
         """The rungs of questions (pairs, and which of the thresholds from 0 on), each with the questions that it serves."""
-        found: dict[_Place, list[int]] = {}
+        found: dict[Place, list[int]] = {}
         combined, inverse = np.unique(self.class_of[pairs] * len(thresholds) + index, return_inverse=True)
         for place, i in enumerate(combined.tolist()):
             kind, y = i // len(thresholds), float(thresholds[i % len(thresholds)])
@@ -140,7 +143,7 @@ class LineFamily(LineMembers):
             yield rung, np.flatnonzero(np.isin(inverse, places))
 
     def evaluate(
-        self, place: _Place, pairs: Ints, thresholds: list[Fraction], index: Ints, alone: Width | None = None
+        self, place: Place, pairs: Ints, thresholds: list[Fraction], index: Ints, alone: Width | None = None
     ) -> Values:
         """Certified values, one for each pair and threshold (by its index) given, all on one rung.
 

@@ -46,6 +46,7 @@ class _Worst:
 
     tilted: TiltedMembers
     pairs: Ints
+    bends: bool = False
 
     @property
     def widest(self) -> float:

@@ -22,6 +22,7 @@ from exactdp.engine.lattice.tilts import short
 from exactdp.errors import AccuracyError
 
 _MOST_TILT = 0.5  # of (1 + |tilt|) times the step: beyond it the grid is too coarse to be of use
+_LARGEST_LOG = 600.0  # such a transform is refused for its rounding
 _TOO_WRONG = "The grid does not apply: the rounding of so many copies is too large."
 
 
@@ -48,6 +49,11 @@ class LossGrid:
     def fft_error(self) -> float:
         """What one FFT does to a vector, relative to its norm."""
         return 8 * math.log2(self.points) * UNIT
+
+    def growths(self, splits: int) -> list[float]:
+        """What the two transforms of a loss that is split so often are at most in size, and a percent more (Lemma G3)."""
+        logs = (log_growth(self.lam + shift, splits * self.step**2) for shift in (0.0, 1.0))
+        return [math.exp(min(log, _LARGEST_LOG)) * (1 + FFT_SLACK) for log in logs]
 
 
 @dataclass(frozen=True)
@@ -80,9 +86,7 @@ class Transform:
         one = split(values, grid.lam, grid.step, grid.points)
         spectra = [_power(np.fft.rfft(v), count) for v in (one.p, one.q)]
         norms = [float(np.linalg.norm(v)) for v in (one.p, one.q)]
-        growths = [
-            math.exp(log_growth(grid.lam + shift, count * grid.step**2)) * (1 + FFT_SLACK) for shift in (0.0, 1.0)
-        ]
+        growths = grid.growths(count)
         # |(z + e)^n - z^n| <= n |e| times the other factors, and 3 units for each product
         wrong = [count * (grid.fft_error + 3 * UNIT) * norm * g for norm, g in zip(norms, growths, strict=True)]
         if not max(wrong) * math.sqrt(grid.points) <= FFT_SLACK:
@@ -110,7 +114,7 @@ class Transform:
         with precision(BITS):
             anchor = self.anchor + other.anchor
         grid, splits = self.grid, self.splits + other.splits
-        growths = [math.exp(log_growth(grid.lam + s, splits * grid.step**2)) * (1 + FFT_SLACK) for s in (0.0, 1.0)]
+        growths = grid.growths(splits)
         norms = [min(a, b) * g for a, b, g in zip(self.norms, other.norms, growths, strict=True)]
         wrong = [(a + b + 3 * UNIT * n) * g for a, b, n, g in zip(self.wrong, other.wrong, norms, growths, strict=True)]
         if not max(wrong) * math.sqrt(grid.points) <= FFT_SLACK:

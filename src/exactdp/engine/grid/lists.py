@@ -12,11 +12,14 @@ import numpy as np
 
 from exactdp.balls import BITS, precision
 from exactdp.doubles import UNIT
-from exactdp.engine.line.enumeration import CUT, ListedValues, fold
+from exactdp.engine.line.enumeration import ListedValues, fold
 from exactdp.engine.line.total_loss import Part, TotalLoss
 
-LONGEST = 1 << 17
+LONGEST = 600_000
 """Values of one list: more take longer than the FFT that they save."""
+
+LEFT_OUT = 1e-18
+"""Tilted mass that each step may leave out: far below the rounding of an FFT."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ def joined(lists: list[ListedValues], longest: int = LONGEST) -> list[ListedValu
         fitting = [i for i, size in enumerate(sizes) if size <= longest]
         if fitting:
             best = max(fitting, key=lambda i: sizes[i])
-            found[best] = found[best].joined(values)
+            found[best] = found[best].joined(values, LEFT_OUT)
         else:
             found.append(values)
     return found
@@ -65,7 +68,7 @@ def _of_part(part: Part, tilt: Fraction, longest: int) -> list[Copies] | None:
         if not tilted.units and part.loss.is_constant:
             one = np.ones(1)
             return [Copies(ListedValues(part.count * tilted.anchor, np.zeros(1), one, 0.0, 0.0, 0.0), 1)]
-        atoms = tilted.atoms(CUT) if len(tilted.units) == 1 else None
+        atoms = tilted.atoms(LEFT_OUT) if len(tilted.units) == 1 else None
         if atoms is not None:
             folded = fold(atoms, part.count)
             atoms, count = (atoms, part.count) if folded is None or len(folded.weights) > longest else (folded, 1)
@@ -85,7 +88,7 @@ def _multiplied(single: ListedValues, count: int, longest: int) -> list[Copies]:
     """Some copies of a table as one list, taken as often as they fit, and the rest of the copies."""
     together, power = 1, single
     while together < count and len(power.values) * len(single.values) <= longest:
-        together, power = together + 1, power.joined(single)
+        together, power = together + 1, power.joined(single, LEFT_OUT)
     often, rest = divmod(count, together)
     found = [Copies(power, often)]
     if rest:

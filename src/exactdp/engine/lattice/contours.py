@@ -113,10 +113,12 @@ class Contours:
         step = self.lattice.step
         return threshold.steps * step.numerator / step.denominator
 
-    def evaluate(self, payoff: Payoff, thresholds: list[Threshold], balls: bool = False) -> Values:
+    def evaluate(
+        self, payoff: Payoff, thresholds: list[Threshold], balls: bool = False, neighbours: bool = False
+    ) -> Values:
         """Certified values at all thresholds, each on its own rung: in float64, and with `balls` where that is too wide in balls.
 
-        What float64 cannot hold at all is tried in balls in any case.
+        What float64 cannot hold at all is tried in balls in any case. `neighbours`: see `Contour.evaluate`.
         """
         by_rung: dict[int, list[int]] = {}
         parts = np.empty((4, len(thresholds)))
@@ -127,7 +129,7 @@ class Contours:
                 continue
             by_rung.setdefault(rung_index(self.lattice, payoff, x), []).append(i)
         for index, members in by_rung.items():
-            sums = self.contour(payoff, index).evaluate([thresholds[i] for i in members])
+            sums = self.contour(payoff, index).evaluate([thresholds[i] for i in members], neighbours)
             with np.errstate(divide="ignore", invalid="ignore"):
                 rows = sums.log_scale, sums.lower, sums.upper, sums.slope / sums.value
             places = members if len(members) < len(thresholds) else slice(None)

@@ -29,6 +29,7 @@ VALUE_UNITS = 48
 
 BLOCK = 512  # nodes summed in one go; blocks are then added, so the error grows with n / BLOCK + BLOCK
 _MATRIX = 1 << 19  # angles held in memory at once
+_NEIGHBOURS, _ROWS = 32, 64  # thresholds that share a phase; thresholds whose products fit into a cache
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,8 @@ class Totals:
     error_a: Floats | float
     error_b: Floats | float
     nodes: Floats | int
+    phases: int = 1
+    """Of how many factors a threshold's phase is the product."""
 
     @property
     def radius_a(self) -> Floats | float:
@@ -113,7 +116,7 @@ class Totals:
 
     @property
     def _summing(self) -> Floats:
-        return summing_units(self.nodes) * UNIT
+        return (summing_units(self.nodes) + (self.phases - 1) * PHASE_UNITS) * UNIT
 
     def settle(
         self,
@@ -175,9 +178,13 @@ class Contour:
         turns, weights = angles(plan.kept, plan.nodes), mirror_weights(plan.kept, plan.nodes)
         return summands(plan.payoff, plan.lam, lattice.h, turns, weights, logs)
 
-    def evaluate(self, thresholds: list[Threshold]) -> Sums:
-        """The payoff's value at each threshold with its certified bounds (Theorem 4 of docs/theory/engine.md)."""
-        plan, totals = self.plan, self.totals(thresholds)
+    def evaluate(self, thresholds: list[Threshold], neighbours: bool = False) -> Sums:
+        """The payoff's value at each threshold with its certified bounds (Theorem 4 of docs/theory/engine.md).
+
+        `neighbours` is for many thresholds of which most are next to others: in less time, with slightly wider bounds. A result
+        does not depend on the other thresholds either way.
+        """
+        plan, totals = self.plan, self._totals_of_neighbours(thresholds) if neighbours else self.totals(thresholds)
         coefficients = np.array([t.a for t in thresholds]), np.array([t.b for t in thresholds])
         high, low = (np.array(part) for part in zip(*(plan.log_scale(t.steps) for t in thresholds), strict=True))
         log_aliased = plan.log_aliasing([t.steps for t in thresholds])
@@ -186,6 +193,28 @@ class Contour:
     def totals(self, thresholds: list[Threshold]) -> Totals:
         """The sums over the kept nodes at each threshold, with bounds on their errors."""
         return Totals(*self._sums(thresholds), *self._terms.totals, nodes=len(self.plan.kept))
+
+    def _totals_of_neighbours(self, thresholds: list[Threshold]) -> Totals:
+        """The same with each phase as the product of two, that of the multiple of 32 below the threshold and that of the rest."""
+        plan, kinds = self.plan, (self._terms.for_a, self._terms.for_b)
+        totals = np.zeros((2, len(thresholds)))
+        places = [divmod((t.steps - self._whole_shift) % plan.nodes, _NEIGHBOURS) for t in thresholds]
+        multiples = sorted({multiple for multiple, _ in places})
+        row_of = {multiple: row for row, multiple in enumerate(multiples)}
+        row, rest = np.array([(row_of[multiple], rest) for multiple, rest in places], dtype=np.int64).T
+        strides, rests = tuple(_NEIGHBOURS * m for m in multiples), tuple(range(_NEIGHBOURS))
+        for start in range(0, len(plan.kept), BLOCK):
+            block = slice(start, start + BLOCK)
+            turn, fine = (phases(plan.kept[block], part, plan.nodes) for part in (strides, rests))
+            whole, cosine, sine = np.cos(turn) - 1j * np.sin(turn), np.cos(fine), np.sin(fine)
+            for total, terms in zip(totals, kinds, strict=True):
+                turned = whole * terms[block]
+                real, imag = turned.real.copy(), turned.imag.copy()
+                for first in range(0, len(row), _ROWS):
+                    some = slice(first, first + _ROWS)
+                    i, j = row[some], rest[some]
+                    total[some] += (real[i] * cosine[j] + imag[i] * sine[j]).sum(axis=1)
+        return Totals(totals[0], totals[1], *self._terms.totals, nodes=len(plan.kept), phases=2)
 
     def sizes_and_errors(self) -> tuple[Floats, Floats]:
         """By node the size of what A multiplies, and a bound on what float64 does to it until it is part of a sum."""

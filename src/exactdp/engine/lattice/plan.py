@@ -123,6 +123,9 @@ _AliasBounds = tuple[list[_AliasBound], list[_AliasBound]]
 
 def _log_both(sides: _AliasBounds, offsets: _Real) -> _Real:
     """Both sides together, each by the best of what was tried."""
+    if isinstance(offsets, float):  # quicker than an array of one, to the same bits
+        below, above = (min((t.at(offsets) for t in tries), default=math.inf) for tries in sides)
+        return float(np.logaddexp(below, above))
     none: Any = offsets * 0 + math.inf
     below, above = (reduce(np.minimum, (t.at(offsets) for t in tries), none) for tries in sides)
     return np.logaddexp(below, above)  # type: ignore[no-any-return]

@@ -28,6 +28,7 @@ CLUMPY = 2.5
 
 MOST_TERMS = 4000
 _CUT = 1e-40  # tilted probability below which a coarse value is left out, and charged
+_LARGEST_EXPONENT = 700.0  # of e in the doubles
 _SETTLED = 2e-13  # doubt of all waiting terms, relative to the sum, at which they are left at their cheap bounds
 _AT_ONCE = 1e-6  # terms asked for together: those whose doubt is at least this part of the largest
 
@@ -116,7 +117,11 @@ class Conditioning(OneByOne):
         return Used(name, self.payoff, listed + there.terms, rows)
 
     def one(self, y: arb) -> tuple[float, float, float, float]:
-        """Terms whose cheap bounds are narrow enough are left at them; the others are asked for, the most important first."""
+        """Terms whose cheap bounds are narrow enough are left at them; the others are asked for, the most important first.
+
+        In units of exp(log_scale) no term exceeds its weight (Markov at the tilt itself): that is its bound where a factor is
+        beyond the doubles, and a lower bound without the factor beyond e^700 is a lower bound still.
+        """
         lam, coarse = float(self.tilt), self.coarse
         with precision(BITS):
             inner = [y - loss for loss in coarse.losses]
@@ -127,7 +132,7 @@ class Conditioning(OneByOne):
         base = np.log(coarse.weights) + lam * t - log_rest
         slack = coarse.relative + 8 * UNIT * (np.abs(lam * t) + abs(log_rest) + abs(log_scale) + 60) + POWER_SLACK
         log_low, log_high = (base + end for end in self._cheap(t))
-        lower, upper = np.exp(log_low), np.exp(np.minimum(log_high, 700.0))
+        lower, upper = np.exp(log_low), np.exp(np.minimum(log_high, np.log(coarse.weights)))
         slope, waiting = np.zeros(len(t)), np.ones(len(t), dtype=bool)
         while waiting.any():
             doubt = np.where(waiting, upper - lower, 0.0)
@@ -137,9 +142,13 @@ class Conditioning(OneByOne):
             point = self.answers.points([inner[i] for i in chosen])
             part = point.delta if self.payoff is Payoff.DELTA else point.rest
             more = 8 * UNIT * np.abs(part.log_scale)
-            factor = np.exp(np.minimum(base[chosen] + part.log_scale, 700.0))
-            lower[chosen], upper[chosen] = factor * part.lower * (1 - more), factor * part.upper * (1 + more)
-            slope[chosen] = np.exp(np.minimum(base[chosen] + point.log_density, 700.0))
+            exponent = base[chosen] + part.log_scale
+            factor = np.exp(np.minimum(exponent, _LARGEST_EXPONENT))
+            lower[chosen] = factor * part.lower * (1 - more)
+            upper[chosen] = np.where(
+                exponent <= _LARGEST_EXPONENT, factor * part.upper * (1 + more), coarse.weights[chosen]
+            )
+            slope[chosen] = np.exp(np.minimum(base[chosen] + point.log_density, _LARGEST_EXPONENT))
             waiting[chosen] = False
         n = (len(t) + 4) * UNIT
         low = float(np.sum(lower * (1 - slack))) * (1 - n)

@@ -53,13 +53,13 @@ class ListedValues:
     missing: float
     absolute: float = 0.0
 
-    def joined(self, other: ListedValues) -> ListedValues:
-        """The sums of a value here and a value there, without those of negligible probability."""
+    def joined(self, other: ListedValues, cut: float = CUT) -> ListedValues:
+        """The sums of a value here and a value there, without those of negligible probability, about `cut` together."""
         with precision(BITS):
             anchor = self.anchor + other.anchor
         values = np.add.outer(self.values, other.values).ravel()
         weights = np.multiply.outer(self.weights, other.weights).ravel()
-        keep, lost = _without_negligible(weights)
+        keep, lost = _without_negligible(weights, cut)
         largest = float(np.max(np.abs(values)))
         return ListedValues(
             anchor,
@@ -72,9 +72,9 @@ class ListedValues:
         )
 
 
-def _without_negligible(weights: Floats) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], float]:
-    """Which weights to keep, so that the others add up to at most about CUT, and what those add up to."""
-    keep = weights > CUT / len(weights)
+def _without_negligible(weights: Floats, cut: float = CUT) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], float]:
+    """Which weights to keep, so that the others add up to at most about `cut`, and what those add up to."""
+    keep = weights > cut / len(weights)
     return keep, float(np.sum(weights[~keep])) * (1 + SUM_SLACK)
 
 

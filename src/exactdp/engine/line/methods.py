@@ -215,7 +215,7 @@ class LineMethods:
     def grid(self, rung: LineRung) -> GridFFT | None:
         """Losses split between the points of a grid, if all can be listed."""
         most = 1 << (self.effort.terms.bit_length() - 1)
-        return GridFFT.plan(self.total, rung.payoff, rung.tilt, most) if most >= FEWEST_POINTS else None
+        return GridFFT.plan(self.total, rung, most) if most >= FEWEST_POINTS else None
 
     def every(self, y: arb) -> Iterator[tuple[str, Callable[[], Bracket | None]]]:
         """The name of every method, and delta at a threshold from 0 on by it from scratch; None where it does not apply."""

@@ -181,6 +181,10 @@ class MomentBounds(Protocol):
     def widest(self) -> float:
         """An upper estimate of the variance under any tilt."""
 
+    @property
+    def bends(self) -> bool:
+        """Whether the variance changes by orders of magnitude with the tilt."""
+
     def mean_variance(self, tilt: float) -> tuple[float, float]:
         """Mean and variance under a tilt."""
 
@@ -198,6 +202,16 @@ class Aliasing:
         self._upper = cache(lambda nu: total.log_moment_upper(nu) + max(smoothing * nu * (nu + 1) / 2, 0.0))
         variances = {max(v, UNDERFLOW) for v in (total.mean_variance(self._lam)[1], total.widest)}
         self._moves = [stretch / v for stretch in (1.0, 0.25, 4.0) for v in variances]
+        self._fixed: dict[int, list[float]] | None = self._orders() if total.bends else None
+
+    def _orders(self) -> dict[int, list[float]]:
+        """Orders on either side that do not depend on the period, for a loss whose variance says little about its tails."""
+        lam, (low, high) = self._lam, self._payoff.tilt_range
+        room = lam - low, min(high - lam, 20 * abs(lam))
+        return {
+            -1: [float(short(lam - room[0] * share)) for share in (0.02, 0.06, 0.15, 0.3, 0.5, 0.75, 1.0)],
+            1: [float(short(lam + room[1] * 0.6**i)) for i in range(19 if high == math.inf else 9)],
+        }
 
     def log_bound(self, period: float, y: float, enough: float = -math.inf) -> float:
         """log of the bound at threshold y; the search for better orders stops where it is below `enough`."""
@@ -206,8 +220,9 @@ class Aliasing:
     def _side(self, sign: int, period: float, y: float, enough: float) -> float:
         low, high = self._payoff.tilt_range
         best = math.inf
-        for move in self._moves:
-            nu = float(short(min(max(self._lam + sign * move * period, low), high)))
+        moved = (self._lam + sign * move * period for move in self._moves)
+        orders = (float(short(min(max(nu, low), high))) for nu in moved) if self._fixed is None else self._fixed[sign]
+        for nu in orders:
             d = nu - self._lam
             if d * sign <= 0:
                 continue
@@ -274,7 +289,7 @@ class Falloff:
         low = high / 8
         while low > 1e-12 * most and falls(low):
             low, high = low / 8, low
-        while high > 1.05 * low:
+        while high > 1.12 * low:
             middle = math.sqrt(low * high)
             low, high = (low, middle) if falls(middle) else (middle, high)
         return high

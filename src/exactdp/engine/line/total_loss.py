@@ -125,6 +125,11 @@ class TotalLoss:
         return sum(p.count * p.loss.widest for p in self.parts)
 
     @cached_property
+    def bends(self) -> bool:
+        """Whether the variance changes by orders of magnitude with the tilt. Heuristic: affects speed and accuracy only."""
+        return any(p.loss.bends for p in self.parts)
+
+    @cached_property
     def is_symmetric(self) -> bool:
         """Whether exchanging the two data sets changes nothing."""
         return all(p.loss.reversed() is p.loss for p in self.parts)

@@ -185,7 +185,7 @@ def test_a_link_opens_the_same_design_elsewhere(page: Page, browser: Browser, ad
     expect(elsewhere.locator("[data-scenario=A]")).to_be_visible()
     other.page.goto("about:blank")
     other.page.goto(address + "#d=damaged")
-    expect(other.page.locator(".notice[data-kind=error]")).to_contain_text("damaged")
+    expect(other.page.locator("#start-error")).to_contain_text("damaged")
     other.context.close()
     assert other.problems == ["asked about:blank"] or other.problems == []
 

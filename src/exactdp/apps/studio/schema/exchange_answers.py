@@ -32,6 +32,14 @@ class ExchangeAnswer(Worked):
     cells: list[CellExchange]
 
 
+class HeldAnswer(CheckedDesign):
+    """The design with its noise scaled, and the certified epsilon of the whole release, which is at most the one asked for."""
+
+    factor: Exact
+    epsilon: CertifiedBounds
+    statement: str
+
+
 class TradedLevel(Answer):
     """The largest 95% margin of a level before and after."""
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
+from exactdp.apps.report.decision import MOST_OPTIONS
 from exactdp.apps.studio.limits import AT_MOST, NAME_CHARACTERS, REPORT_POINTS, TITLE_CHARACTERS
 from exactdp.census.budget_numbers import NUMBER
 from exactdp.census.design_certificate import DIGITS as DESIGN_DIGITS
@@ -254,6 +255,14 @@ class ExchangeQuestion(About):
     delta: Number = "1e-10"
 
 
+class HoldQuestion(About):
+    """At most this epsilon at delta for the whole release, by more or less noise at one level, or at all."""
+
+    delta: Number = "1e-10"
+    epsilon: Number
+    level: Name | None = None
+
+
 class TradeQuestion(About):
     """A share of the budget of the level `take` for the level `give`, at the design's own epsilon or at the one given."""
 
@@ -286,8 +295,20 @@ class TableQuestion(PairOfPaths):
     alphas: Numbers = []
 
 
+class NamedDesign(About):
+    """A design under a name."""
+
+    name: Name
+
+
 class ReportQuestion(About):
-    """A report of a design: its headline is at `delta`, its tables are at `deltas` as well."""
+    """A report of a design: its headline is at `delta`, its tables are at `deltas` as well.
+
+    For the memo: other designs, the epsilon that may be spent, and typical counts of levels.
+    """
 
     delta: Number = "1e-10"
     deltas: Annotated[list[Number], Field(max_length=REPORT_POINTS)] = ["1e-5", "1e-10", "1e-15"]
+    against: Annotated[list[NamedDesign], Field(max_length=MOST_OPTIONS)] = []
+    within: Number | None = None
+    typical: Annotated[dict[Name, Whole], Field(max_length=AT_MOST.levels)] = {}

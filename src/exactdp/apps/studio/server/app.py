@@ -80,6 +80,7 @@ _ASKED: tuple[tuple[str, type[BaseModel], Any], ...] = (
     ("convert", requests.Conversion, answers.Converted),
     ("calibrate", requests.CalibrationQuestion, answers.CalibrationAnswer),
     ("exchange", requests.ExchangeQuestion, exchange_answers.ExchangeAnswer),
+    ("hold", requests.HoldQuestion, exchange_answers.HeldAnswer),
     ("trade", requests.TradeQuestion, exchange_answers.TradeAnswer),
     ("frontier", requests.FrontierQuestion, exchange_answers.FrontierAnswer),
     ("certify", requests.CertificateQuestion, "application/json"),

@@ -12,6 +12,10 @@ import { actOf } from "./state/shortcuts.js";
 import { Store } from "./state/store.js";
 import { Board } from "./view/board.js";
 import { budgetPanel } from "./view/budget.js";
+import { ExchangeView } from "./view/exchange.js";
+import { Frontier } from "./view/frontier.js";
+import { Lock } from "./view/lock.js";
+import { Trade } from "./view/trade.js";
 import { calibrateDialog, certifyDialog, helpDialog } from "./view/dialogs.js";
 import { copyLink, exportEntries, saveDesign } from "./view/exports.js";
 import { nameKeys, showFrame, wireQuestions, wireSkips, wireTheme, wireTune } from "./view/frame.js";
@@ -24,7 +28,7 @@ import { Results } from "./view/results.js";
 const store = new Store();
 const address = new Address(store, {
   kept: (sentence) => (sentence ? notify("warning", sentence, { key: "long" }) : dismiss("long")),
-  damaged: (error) => notify("error", error.message, { key: "link" }),
+  damaged: (error) => opening.show(error.message),
 });
 const opening = new Opening((state) => store.change(state, { cause: "open" }));
 const table = budgetPanel(store);
@@ -54,10 +58,22 @@ const overall = new OverallRun(release, {
   done: () => {
     results.draw();
     if (store.state.kept.length) scenarios.account(() => store.state);
+    lock.hold(lastCause);
+    lastCause = null;
+    exchange.update();
+    frontier.update();
   },
   failed: (error) => notify("error", `Whole release: ${error.message}`, { key: "overall", seconds: 15 }),
 });
-const scenarios = new Scenarios(overall, () => results.draw());
+const scenarios = new Scenarios(overall, () => {
+  results.draw();
+  frontier.draw();
+});
+const exchange = new ExchangeView(store, table);
+const lock = new Lock(store, () => overall.result);
+const trade = new Trade(store, () => lock.epsilon);
+const frontier = new Frontier(store, scenarios);
+let lastCause = null; // of a change of the design
 
 /** Show a pair of the release, by the numbers of its paths, behind "Tune". */
 function lookAt(numbers) {
@@ -77,9 +93,17 @@ store.addEventListener("change", ({ detail: { before, cause, since } }) => {
   if (differs("ask") || levels !== state.design.levels || paths !== state.design.paths) {
     overall.invalidate();
     release.stale();
+    lastCause = cause;
+    lock.update(state, cause);
+    trade.update(state);
+    if (release.isAutomatic) exchange.wait();
+    else {
+      exchange.update();
+      frontier.update();
+    }
   }
   if (differs("design", "pair", "ask")) accounting.account(state, since);
-  if (differs("kept", "against")) results.draw();
+  if (differs("kept", "against", "typical")) results.draw();
   if (state.kept.length && differs("kept", "ask") && !overall.isBusy) scenarios.account(() => store.state);
   address.write(cause);
 });
@@ -120,7 +144,7 @@ function wireButtons() {
   listen("click", {
     share: () => copyLink(address),
   });
-  menu(byId("export"), byId("export-menu"), exportEntries(store, certify, ACTS.save));
+  menu(byId("export"), byId("export-menu"), exportEntries(store, certify, ACTS.save, () => lock.epsilon));
   byId("title").addEventListener("input", ({ target }) =>
     store.change(withTitle(store.state, target.value), { group: "title" }),
   );
@@ -129,7 +153,8 @@ function wireButtons() {
 
 function wireKeys() {
   document.addEventListener("keydown", (event) => {
-    if (document.querySelector("dialog[open]") || !store.state) return;
+    if (document.querySelector("dialog[open]")) return;
+    if (!store.state && actOf(event, "page") !== "open") return;
     const isWriting = event.target.matches("input[type=text], textarea");
     const act = actOf(event, "page") ?? (isWriting ? undefined : actOf(event, "page outside of fields"));
     if (!act) return;
@@ -147,9 +172,10 @@ async function begin() {
   wireTheme();
   wireTune();
   try {
-    const [start, found] = await Promise.all([get("/start"), address.read().catch(address.damaged)]);
+    const [start, found] = await Promise.all([get("/start"), address.read().catch((error) => ({ error }))]);
     setText(byId("version"), `exactdp ${start.version}`);
-    if (found) store.restore(found.state, found.past, found.future);
+    if (found?.error) opening.show(found.error.message); // and nothing else is opened in its place
+    else if (found) store.restore(found.state, found.past, found.future);
     else store.change(opened(start.design), { cause: "start" });
   } catch (error) {
     notify("error", `${error.message} Start it with: exactdp studio.`, {

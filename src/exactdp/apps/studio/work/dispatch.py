@@ -33,6 +33,7 @@ QUESTIONS = {
     "calibrate": Kind(tools.calibrated, "long"),
     "certify": Kind(tools.certificate, "long"),
     "exchange": Kind(exchange.exchange, "long"),
+    "hold": Kind(exchange.hold, "long"),
     "trade": Kind(exchange.trade, "long"),
     "frontier": Kind(exchange.frontier, "long"),
     "verify": Kind(tools.verified, "long"),

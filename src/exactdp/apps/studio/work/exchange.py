@@ -11,15 +11,13 @@ from exactdp.apps.studio.work.designs import Record, about, described, read_grid
 from exactdp.census.budget_costs import cell_costs
 from exactdp.census.margins import noise_of
 from exactdp.census.releases import Release
-from exactdp.census.savings import calibrate_release
 from exactdp.errors import InvalidInputError
-from exactdp.guarantees.calibration import target
 from exactdp.numbers import positive, read_share, shown
-from exactdp.numerals import NEAREST, at_most, percent, whole_text
+from exactdp.numerals import NEAREST, UP, as_fraction, at_most, percent, rounded, whole_text
 
 STEP = Fraction(1, 100)
 """Costs are of so much budget, gains of so much epsilon."""
-_GRID = 1000
+_LOOKS = 6
 
 
 def exchange(question: Record) -> answers.ExchangeAnswer:
@@ -59,15 +57,36 @@ def _cell(level: str, query: str, rho: Fraction, slope: float, error: float) -> 
     }
 
 
+def hold(question: Record) -> answers.HeldAnswer:
+    """The noise of one level, or of all, scaled so that the whole release has at most a given epsilon, which is proved."""
+    release, level = release_of(question["design"]), question["level"]
+    if level is not None:
+        _check_level(release, level)
+    with about("delta"):
+        delta = read_grids(deltas=[question["delta"]]).deltas[0]
+    with about("epsilon"):
+        most = positive(question["epsilon"], "epsilon")
+    factor, found, (lower, upper) = _held(release, level, most, delta, 1.0)
+    what = f"The noise variance of {level}" if level else "Every noise variance"
+    statement = (
+        f"{what} times {whole_text(factor)}: the epsilon of the whole release is at most {at_most(upper)}, within "
+        f"{at_most(most)}; proved for every pair."
+    )
+    return {
+        "factor": whole_text(factor),
+        "epsilon": {"lower": lower, "upper": upper},
+        "statement": statement,
+        **described(found),
+        **UNTIMED,
+    }
+
+
 def trade(question: Record) -> answers.TradeAnswer:
     """A share of one level's budget moved to another level so that the epsilon of the whole release stays, which is proved."""
     release = release_of(question["design"])
     take, give = question["take"], question["give"]
-    for name, field in ((take, "take"), (give, "give")):
-        if name not in release.table:
-            raise InvalidInputError(
-                f"A level must be one of {', '.join(release.table)}. Found {shown(name)} as {field}."
-            )
+    for name in (take, give):
+        _check_level(release, name)
     if take == give:
         raise InvalidInputError(f"Budget must go from one level to another. Found {shown(take)} as both.")
     with about("delta"):
@@ -75,19 +94,19 @@ def trade(question: Record) -> answers.TradeAnswer:
     with about("share"):
         share = read_share(question["share"], "share")
     with about("epsilon"):
-        held = question["epsilon"]
-        most = Fraction(release.account().epsilon(delta)) if held is None else positive(held, "epsilon")
-        factor, moved = calibrate_release(
-            release.scaled(1 / (1 - share), take), target(epsilon=most, delta=delta), give, _GRID
-        )
-    lower, upper = moved.account().epsilon_bounds(delta)
+        asked = question["epsilon"]
+        most = Fraction(release.account().epsilon(delta)) if asked is None else positive(asked, "epsilon")
+    taken, given = (sum(release.table[name].values(), Fraction(0)) for name in (take, give))
+    guess = float(given / (given + share * taken))  # as if budget cost the same everywhere
+    factor, moved, (lower, upper) = _held(release.scaled(1 / (1 - share), take), give, most, delta, guess)
     statement = (
-        f"{percent(share, NEAREST)} of the budget of {take} taken away; the noise variance of {give} times {whole_text(factor)}. "
-        f"The epsilon of the whole release is at most {at_most(upper)}, within {at_most(most)}: proved for every pair."
+        f"{percent(share, NEAREST, 0)} of the budget of {take} taken away; the noise variance of {give} times "
+        f"{whole_text(factor)}. The epsilon of the whole release is at most {at_most(upper)}, within {at_most(most)}: proved "
+        "for every pair."
     )
     levels: list[answers.TradedLevel] = [
-        {"level": level, "before": before, "after": margin_at(moved, level)}
-        for level, before in ((level, margin_at(release, level)) for level in release.table)
+        {"level": level, "before": margin_at(release, level), "after": margin_at(moved, level)}
+        for level in release.table
     ]
     return {
         "factor": whole_text(factor),
@@ -98,6 +117,52 @@ def trade(question: Record) -> answers.TradeAnswer:
         **described(moved),
         **UNTIMED,
     }
+
+
+def _check_level(release: Release, level: str) -> None:
+    if level not in release.table:
+        raise InvalidInputError(f"A level must be one of {', '.join(release.table)}. Found {shown(level)}.")
+
+
+def _held(
+    release: Release, level: str | None, most: Fraction, delta: Fraction, guess: float
+) -> tuple[Fraction, Release, tuple[float, float]]:
+    """A factor on the noise variances of a level, or of all, with which epsilon at `delta` is at most `most`, and nearly so.
+
+    The search is a heuristic; what it ends with is certified.
+    """
+
+    def at(factor: Fraction) -> tuple[Release, tuple[float, float]]:
+        scaled = release.scaled(factor, level)
+        lower, upper = scaled.account().epsilon_bounds(delta)
+        return scaled, (float(lower), float(upper))
+
+    one = _short(guess)
+    _, bounds = at(one)
+    other = _short(float(one) * (1.02 if bounds[1] > most else 0.98))
+    known = {one: bounds[1], other: at(other)[1][1]}
+    for _ in range(_LOOKS):
+        (f0, e0), (f1, e1) = sorted(known.items(), key=lambda item: abs(item[1] - most))[:2]
+        slope = (e1 - e0) / math.log(f1 / f0) if e1 != e0 else -1.0
+        step = max(-1.0, min(1.0, (float(most) - e0) / slope)) if slope < 0 else (1.0 if e0 > most else -1.0)
+        factor = _short(float(f0) * math.exp(step))
+        if factor in known:
+            break
+        known[factor] = at(factor)[1][1]
+    meeting = [factor for factor, epsilon in known.items() if epsilon <= most]
+    if not meeting:
+        where = f"at {level}" if level else "everywhere"
+        raise InvalidInputError(
+            f"More noise {where} does not bring the epsilon of the whole release down to {at_most(most)}. Let other levels "
+            "give way, or allow more."
+        )
+    factor = min(meeting)
+    return factor, *at(factor)
+
+
+def _short(factor: float) -> Fraction:
+    """To four digits, upwards: more noise."""
+    return as_fraction(rounded(factor, 4, UP))
 
 
 def margin_at(release: Release, level: str) -> int:

@@ -18,7 +18,7 @@ from exactdp.census.study import Study
 from exactdp.census.worst_pair import Candidates
 from exactdp.numerals import whole_text
 
-_EPSILONS_IN_A_PART = 4
+_EPSILONS_IN_A_PART = 12
 _LAST_FIRST = ("delta_curve", "beta")  # quantities whose last arguments are planned first
 
 

@@ -163,11 +163,15 @@ def _curve_csv(composition: Composition, question: Record) -> str:
 def report(question: Record) -> TextFile:
     """The HTML report of the design as one self-contained file; takes up to a minute."""
     from exactdp.apps.report import build, study_for_report
+    from exactdp.apps.report.decision import MemoQuestion
 
     release = designs.release_of(question["design"])
     with about("delta"):
         grids, headline = Grids.of_report(question["delta"], question["deltas"])
+    others = {one["name"]: designs.release_of(one["design"]) for one in question["against"]}
+    memo = MemoQuestion(others, question["within"], question["typical"])
+    memo.checked(release)
     study = study_for_report(release, grids, Serial())
     summary = summarize(study, Serial(), headline)
-    text = build(study, summary, delta=headline, charts=find_spec("matplotlib") is not None)
+    text = build(study, summary, delta=headline, charts=find_spec("matplotlib") is not None, **memo._asdict())
     return {"text": text, "file_name": f"{designs.file_stem(release.name)}-report.html"}

@@ -26,7 +26,7 @@ export function pairQuestion(scenario, ask, rest) {
 
 /** All pairs of a design, with the worst of them. */
 export function overallQuestion({ design, ask }) {
-  const curves = { delta_curve: { num: 41, least: "1e-15" }, tradeoff: { num: 65 } };
+  const curves = { delta_curve: { num: 97, least: "1e-15" }, tradeoff: { num: 101 } };
   return { ...releaseQuestion(design, ask), ...curves, worst_pair: true };
 }
 

@@ -21,10 +21,10 @@ export const TRADEOFF_AXES = {
       title: "type I error α (log scale)",
       symbol: "α",
       log: true,
-      deepest: -15,
+      deepest: -12,
       text: (value) => fromLog10(value, 4),
     },
-    y: { title: "type II error β (log scale)", log: true, deepest: -15, text: (value) => fromLog10(value, 5) },
+    y: { title: "type II error β (log scale)", log: true, deepest: -12, text: (value) => fromLog10(value, 5) },
   },
 };
 

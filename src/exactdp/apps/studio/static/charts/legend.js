@@ -34,6 +34,11 @@ export class Legend {
     return this.list.querySelector(`[data-series="${id}"] path`);
   }
 
+  /** The marker on it, if it has one. */
+  marks(id) {
+    return this.list.querySelector(`[data-series="${id}"] .marker`);
+  }
+
   #button({ id, name }) {
     const sample = element("svg", { viewBox: "0 0 22 10", "aria-hidden": "true" });
     sample.append(element("path", { d: "M1 5H21", class: `line ${id}` }));

@@ -57,7 +57,7 @@ export class LineChart {
 
   /** Names and line samples, for the legend of a saved picture. */
   get legendItems() {
-    return this.#visible().map(({ id, name }) => ({ name, sample: this.legend.sample(id) }));
+    return this.#visible().map(({ id, name }) => ({ name, sample: this.legend.sample(id), marks: this.legend.marks(id) }));
   }
 
   #visible() {
@@ -170,20 +170,29 @@ export class LineChart {
     this.layers.marks.replaceChildren(...nodes);
   }
 
-  #line({ id, x, y, drawn }) {
-    const places = x.map((value, i) => [this.toX(value), this.toY(y[i])]);
+  #line({ id, drawn }) {
     const shape = MARKERS[id];
     const through = drawn.map(([atX, atY]) => [this.toX(atX), this.toY(atY)]);
     const nodes = [element("path", { class: `line ${id}`, d: path(through) })];
     if (shape) {
-      const step = Math.max(1, Math.floor(places.length / MARKS_ALONG));
-      const first = Math.floor(step / 2);
-      const some = places.filter(([px, py], i) => i % step === first && Number.isFinite(px) && Number.isFinite(py));
+      const some = this.#evenly(through);
       nodes.unshift(
         element("path", { class: `marker ${id}`, d: some.map(([px, py]) => marker(shape, px, py)).join("") }),
       );
     }
     return nodes;
+  }
+
+  /** Points of a line at fixed places along the axis, where markers stay when the numbers change. */
+  #evenly(points) {
+    const [left, right] = [MARGIN.left, this.plot.clientWidth - MARGIN.right];
+    const places = Array.from({ length: MARKS_ALONG }, (_, k) => left + ((k + 0.5) * (right - left)) / MARKS_ALONG);
+    return places.flatMap((at) => {
+      const i = points.findIndex(([x], j) => j > 0 && (points[j - 1][0] - at) * (x - at) <= 0 && x !== points[j - 1][0]);
+      if (i < 0) return [];
+      const [[x0, y0], [x1, y1]] = [points[i - 1], points[i]];
+      return [[at, y0 + ((y1 - y0) * (at - x0)) / (x1 - x0)]];
+    });
   }
 
   #nearest(value) {
@@ -232,7 +241,9 @@ export class LineChart {
     this.tip.hidden = false;
     const room = this.plot.clientWidth - x - 16;
     this.tip.style.left = `${room > this.tip.offsetWidth ? x + 12 : Math.max(0, x - this.tip.offsetWidth - 12)}px`;
-    this.tip.style.top = `${MARGIN.top + 4}px`;
+    const curve = readings.find(({ at: y }) => y !== null);
+    const wanted = (curve ? this.toY(curve.at) : 0) - this.tip.offsetHeight / 2;
+    this.tip.style.top = `${Math.max(0, Math.min(this.plot.clientHeight - this.tip.offsetHeight, wanted))}px`;
   }
 
   #describe(index) {

@@ -32,7 +32,7 @@ export function standalone(drawing, title, legend) {
   sheet.append(element("rect", { width: "100%", height: "100%", fill: colour("--surface") }));
   const words = { "font-family": style.getPropertyValue("--sans").replaceAll('"', "'"), fill: colour("--text") };
   sheet.append(element("text", { ...words, x: 14, y: 20, "font-size": 13, "font-weight": 600 }, title));
-  legend.forEach(({ name, sample }, i) => {
+  legend.forEach(({ name, sample, marks }, i) => {
     const [x, y] = [14 + (i % 3) * ((width - 20) / 3), 40 + LEGEND_LINE * Math.floor(i / 3)];
     const look = sample ? getComputedStyle(sample) : null;
     if (look)
@@ -45,6 +45,11 @@ export function standalone(drawing, title, legend) {
           "stroke-dasharray": look.strokeDasharray,
         }),
       );
+    if (marks) {
+      const { fill, stroke, strokeWidth } = getComputedStyle(marks);
+      const looks = { d: marks.getAttribute("d"), fill, stroke, "stroke-width": strokeWidth };
+      sheet.append(element("path", { ...looks, transform: `translate(${x} ${y - 9})` }));
+    }
     sheet.append(element("text", { ...words, x: x + 28, y, "font-size": 11 }, name));
   });
   const inner = element("g", { transform: `translate(0 ${above})` });

@@ -1,6 +1,6 @@
 /** The address of the page holds the design: written after every change, read at the start and when the user goes back. */
 
-import { keepSteps, keptSteps } from "./memory.js";
+import { keepRecent, keepSteps, keptSteps } from "./memory.js";
 import { fromFragment, toFragment } from "./share.js";
 
 const DELAY = 200; // ms after a change
@@ -45,6 +45,7 @@ export class Address {
       history[this.#isNew ? "pushState" : "replaceState"](null, "", fragment);
       this.#isNew = false;
       keepSteps(this.store, this.#before);
+      keepRecent(state.design.title || state.design.name, fragment);
       this.kept(isLink ? null : TOO_LONG);
     } catch (error) {
       this.kept(error.message);

@@ -6,7 +6,7 @@ import { product } from "./rational.js";
 export function opened(design, ask = {}) {
   const full = fullPath(design);
   const questions = { delta: "1e-10", epsilon: null, alpha: "0.05", ...ask };
-  return { design, pair: [full, full], ask: questions, kept: [], against: null };
+  return { design, pair: [full, full], ask: questions, kept: [], against: null, typical: {} };
 }
 
 /** The bypassed levels of the path that bypasses the fewest. */
@@ -173,6 +173,18 @@ export function withLevelRemoved(state, gone) {
     return !seen.has(key) && seen.add(key);
   });
   return withDesign(result, { paths });
+}
+
+/** A typical count of a level, as typed; an empty text means that none is known. */
+export function withTypical(state, level, text) {
+  const { [level]: _, ...rest } = state.typical;
+  return { ...state, typical: text ? { ...rest, [level]: text } : rest };
+}
+
+/** The typical counts that are whole numbers, by level. */
+export function typicalCounts({ design, typical }) {
+  const counts = levelNames(design).map((name) => [name, Number((typical[name] ?? "").replace(/[\s,]/g, ""))]);
+  return new Map(counts.filter(([, count]) => Number.isInteger(count) && count > 0));
 }
 
 /** The scenario that the others are compared with, or null. */

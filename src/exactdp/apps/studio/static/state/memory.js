@@ -1,6 +1,8 @@
 /** Undo steps over a reload, and settings of the page: kept in this browser, never needed. */
 
 const STEPS = "exactdp-studio/steps";
+const RECENT = "exactdp-studio/recent";
+const MOST_RECENT = 6;
 const MOST_KEPT = 30;
 const MOST_CHARACTERS = 2_000_000;
 
@@ -31,6 +33,27 @@ export function keptSteps() {
     return kept?.before === location.hash && visit?.type === "reload" ? kept : null;
   } catch {
     return null;
+  }
+}
+
+/** Designs that were open lately, the newest first: title, time and the fragment of their link. */
+export function recentDesigns() {
+  try {
+    const found = JSON.parse(localStorage.getItem(RECENT));
+    const isEntry = (one) => [one?.title, one?.fragment].every((text) => typeof text === "string");
+    return Array.isArray(found) ? found.filter(isEntry) : [];
+  } catch {
+    return [];
+  }
+}
+
+/** Keep a design among the recent ones; one title is there once. */
+export function keepRecent(title, fragment) {
+  const others = recentDesigns().filter((one) => one.title !== title);
+  try {
+    localStorage.setItem(RECENT, JSON.stringify([{ title, fragment, time: Date.now() }, ...others].slice(0, MOST_RECENT)));
+  } catch {
+    // Without storage there are no recent designs.
   }
 }
 

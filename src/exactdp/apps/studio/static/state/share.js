@@ -97,14 +97,19 @@ export function toFile(state) {
   return `${JSON.stringify({ format: FORMAT, version: VERSION, ...state }, null, 2)}\n`;
 }
 
-/** Whether the text is a budget file in JSON, which is for the server to read; design files of the studio are read here. */
-export function isBudget(text) {
+function formatOf(text) {
   try {
-    return JSON.parse(text)?.format === "exactdp design";
+    return JSON.parse(text)?.format;
   } catch {
-    return false;
+    return undefined;
   }
 }
+
+/** Whether the text is a budget file in JSON, which is for the server to read; design files of the studio are read here. */
+export const isBudget = (text) => formatOf(text) === "exactdp design";
+
+/** Whether the text is a certificate, of a pair or of a whole design: it is not opened but verified. */
+export const isCertificate = (text) => ["exactdp certificate", "exactdp design certificate"].includes(formatOf(text));
 
 /** The state in a design file; throws a sentence where the file is none. */
 export function fromFile(text, name) {
@@ -146,16 +151,16 @@ const isNamed = (value) => isText(value?.name) && value.name !== "" && isScenari
 function checked(record, what) {
   if (record?.version !== VERSION && record?.version !== 1)
     throw new Error(`${what} is of version ${record?.version ?? "unknown"}. This studio reads versions 1 and ${VERSION}.`);
-  const { design, pair, ask, kept, against } = record.version === 1 ? ofVersion1(record) : record;
+  const { design, pair, ask, kept, against, typical = {} } = record.version === 1 ? ofVersion1(record) : record;
   const asksWell = isText(ask?.delta) && isText(ask?.alpha) && (ask?.epsilon === null || isText(ask?.epsilon));
   const isBoard = isList(kept, isNamed) && new Set(kept.map(({ name }) => name)).size === kept.length;
-  if (!isScenario({ design, pair }) || !asksWell || !isBoard) {
+  if (!isScenario({ design, pair }) || !asksWell || !isBoard || !isList(Object.entries(typical), (row) => row.every(isText))) {
     throw new Error(`${what} lacks a part of the design. Save it again in the studio.`);
   }
   const { delta, alpha, epsilon } = ask;
   const scenarios = kept.map(({ name, design: own, pair: paths }) => ({ name, design: plainDesign(own), pair: paths }));
   const reference = scenarios.some(({ name }) => name === against) ? against : null;
-  return { design: plainDesign(design), pair, ask: { delta, alpha, epsilon }, kept: scenarios, against: reference };
+  return { design: plainDesign(design), pair, ask: { delta, alpha, epsilon }, kept: scenarios, against: reference, typical };
 }
 
 /** What version 1 called scenario A is the only one kept. */

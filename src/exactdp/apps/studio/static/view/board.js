@@ -93,18 +93,22 @@ export class Board {
 }
 
 /** The cells of one row: certified numbers rounded up, and how epsilon compares. */
-function guarantee({ whole, error }, against) {
+function guarantee({ name, whole, error }, against) {
   if (error) return [error, "", "", "", ""];
   if (!whole) return ["being worked out", "", "", "", ""];
   const [epsilon, delta] = [whole.epsilon[0], whole.delta[0]];
-  const before = against?.whole?.epsilon[0];
   return [
     roundedUp(epsilon.lower, epsilon.upper, 8),
-    before ? (before === epsilon || before.upper === epsilon.upper ? "the same" : change(before.upper, epsilon.upper)) : "–",
+    name !== null && name === against?.name ? "reference" : compared(epsilon, against?.whole?.epsilon[0]),
     atMost(epsilon.zcdp_optimal, 5),
     delta ? roundedUp(delta.lower, delta.upper, 4) : "–",
     rhoText(whole.rho),
   ];
+}
+
+function compared(epsilon, before) {
+  if (!before) return "–";
+  return before.upper === epsilon.upper ? "the same" : change(before.upper, epsilon.upper);
 }
 
 /** The largest 95% margin of each level in every scenario. */
@@ -116,7 +120,7 @@ function margins(rows, against) {
   const body = levels.map((level) => {
     const cells = worst.flatMap((found, i) => {
       const text = found.has(level) ? `±${found.get(level).toLocaleString("en")}` : "–";
-      const compared = i === 0 && base > 0 ? [change(worst[base].get(level) ?? NaN, found.get(level) ?? NaN)] : [];
+      const compared = i === 0 && base > 0 ? [worst[base].get(level) === found.get(level) ? "the same" : change(worst[base].get(level) ?? NaN, found.get(level) ?? NaN)] : [];
       return [text, ...compared].map((cell) => make("td", {}, cell));
     });
     return make("tr", {}, make("th", { scope: "row" }, level), ...cells);

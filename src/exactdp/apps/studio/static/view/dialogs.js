@@ -24,7 +24,8 @@ const WORDS = [
   ["zCDP, Gaussian", "zCDP's conversions are safe but loose. The Gaussian formula is no bound: it can be too low. Numbers with a tilde are estimates, or exact numbers that were cut."],
 ];
 
-function shell(dialog, id, title, ...content) {
+/** Fill a dialog and show it. */
+export function shell(dialog, id, title, ...content) {
   const close = make(
     "button",
     { className: "icon", value: "cancel", type: "button", title: "Close (Esc)", onclick: () => dialog.close() },
@@ -58,7 +59,7 @@ function wholeNumber(id) {
 }
 
 /** A form whose submission runs `work(signal)`; while it runs there is a bar and a way to cancel. */
-function workForm(dialog, label, fields, work) {
+export function workForm(dialog, label, fields, work) {
   const submit = make("button", { type: "submit", className: "primary" }, label);
   const cancel = make("button", { type: "button", hidden: true, onclick: () => controller?.abort() }, "Cancel");
   const bar = make("progress", { hidden: true, aria: { label: `${label}: working` } });

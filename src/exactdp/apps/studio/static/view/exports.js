@@ -2,9 +2,12 @@
 
 import { ask, file } from "../ask/api.js";
 import { asked, pairQuestion } from "../ask/questions.js";
+import { typicalCounts } from "../state/design.js";
 import { toFile } from "../state/share.js";
 import { save } from "./files.js";
 import { dismiss, notify } from "./notices.js";
+
+const MOST_OPTIONS = 6; // scenarios in a report
 
 /** Run something that may take a while, with a message and a way to cancel. */
 async function working(text, work) {
@@ -50,8 +53,8 @@ async function saveFromServer(path, body, type, signal) {
   save(text, name, type);
 }
 
-/** What the menu offers to save; `certify` opens the dialog for certificates, `keep` saves the design file. */
-export function exportEntries(store, certify, keep) {
+/** What the menu offers to save; `certify` opens the dialog for certificates, `keep` saves the design file, `held()` is a locked epsilon. */
+export function exportEntries(store, certify, keep, held) {
   const present = () => asked(store.state.design);
   const budget = (kind) => () => working("Making the budget file.", () => saveBudget(present(), kind));
   const tableFile = (what, name) => () => {
@@ -59,7 +62,10 @@ export function exportEntries(store, certify, keep) {
     return working(`Making ${name}.`, (signal) => saveFromServer("/table", question, "text/csv", signal));
   };
   const report = () => {
-    const question = { design: present(), delta: store.state.ask.delta };
+    const { ask: asks, kept } = store.state;
+    const against = kept.slice(0, MOST_OPTIONS).map(({ name, design }) => ({ name, design: asked(design) }));
+    const typical = Object.fromEntries(typicalCounts(store.state));
+    const question = { design: present(), delta: asks.delta, against, typical, within: held() };
     return working("Making the report. This takes some seconds.", (signal) =>
       saveFromServer("/report", question, "text/html", signal),
     );
@@ -74,6 +80,6 @@ export function exportEntries(store, certify, keep) {
     { name: "All pairs", note: "CSV", act: tableFile("pairs", "the table of all pairs") },
     null,
     { name: "Certificate…", note: "JSON", act: certify },
-    { name: "Report", note: "HTML", act: report },
+    { name: "Report with decision memo", note: "HTML", act: report },
   ];
 }

@@ -3,8 +3,10 @@
 import { ask, get } from "../ask/api.js";
 import { byId, make } from "../dom.js";
 import { opened, SMALL } from "../state/design.js";
-import { fromFile, isBudget } from "../state/share.js";
+import { recentDesigns } from "../state/memory.js";
+import { fromFile, fromFragment, isBudget, isCertificate } from "../state/share.js";
 import { notify } from "./notices.js";
+import { verifyDialog } from "./verifying.js";
 
 const LARGEST_FILE = 1_000_000;
 
@@ -21,9 +23,11 @@ export class Opening {
     this.#listenToDrops();
   }
 
-  async show() {
-    byId("start-error").textContent = "";
-    this.dialog.showModal();
+  /** The dialog, with a sentence where something could not be opened. */
+  async show(problem = "") {
+    byId("start-error").textContent = problem;
+    this.#showRecent();
+    if (!this.dialog.open) this.dialog.showModal();
     try {
       const { releases } = await get("/releases");
       byId("release-list").replaceChildren(...releases.map((release) => this.#card(release)));
@@ -41,6 +45,11 @@ export class Opening {
           `A file must have at most ${LARGEST_FILE.toLocaleString("en")} bytes. Found ${chosen.size.toLocaleString("en")} in ${chosen.name}.`,
         );
       const text = await chosen.text();
+      if (isCertificate(text)) {
+        this.dialog.close();
+        verifyDialog(chosen.name, text);
+        return;
+      }
       const isState = chosen.name.toLowerCase().endsWith(".json") && !isBudget(text);
       if (isState) this.#take(fromFile(text, chosen.name));
       else this.#take(opened((await ask("/parse", { file_name: chosen.name, text })).design));
@@ -48,6 +57,23 @@ export class Opening {
       if (this.dialog.open) byId("start-error").textContent = error.message;
       else notify("error", error.message, { key: "file" });
     }
+  }
+
+  #showRecent() {
+    const entries = recentDesigns().map(({ title, fragment, time }) => {
+      const onclick = async () => {
+        try {
+          this.#take(await fromFragment(fragment));
+        } catch (error) {
+          byId("start-error").textContent = error.message;
+        }
+      };
+      const when = new Date(time).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
+      const card = { type: "button", className: "card", onclick };
+      return make("li", {}, make("button", card, make("b", {}, title), make("span", {}, when)));
+    });
+    byId("recent-list").replaceChildren(...entries);
+    byId("recent").hidden = !entries.length;
   }
 
   #card({ name, title, levels, cells, pairs }) {

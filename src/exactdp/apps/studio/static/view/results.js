@@ -3,8 +3,9 @@
 import { profile, PROFILE_AXES, tradeoff, TRADEOFF_AXES } from "../charts/curves.js";
 import { LineChart } from "../charts/linechart.js";
 import { NoiseChart } from "../charts/noisechart.js";
-import { byId, listen, measure, setText } from "../dom.js";
-import { pathName, pathNumber, reference } from "../state/design.js";
+import { byId, listen, make, measure, setText } from "../dom.js";
+import { pathName, pathNumber, reference, typicalCounts } from "../state/design.js";
+import { about } from "../state/numerals.js";
 import { chartButtons } from "./files.js";
 import { FIELDS } from "./frame.js";
 import { inWords, showPair } from "./headline.js";
@@ -15,7 +16,7 @@ const SLOW = 250; // ms after which the page says that it is working
 const VERY_SLOW = 700; // ms after that when the numbers shown are called those of an earlier design
 
 export class Results {
-  #scale = "linear";
+  #scale = "log";
   #lastZcdp = null;
   #error = null;
   #working = null;
@@ -26,7 +27,7 @@ export class Results {
     const profileLabel = "Privacy profile: delta by epsilon";
     const tradeoffLabel = "Trade-off curve: type II error beta by type I error alpha";
     this.profile = new LineChart(byId("profile-chart"), profileLabel, PROFILE_AXES);
-    this.tradeoff = new LineChart(byId("tradeoff-chart"), tradeoffLabel, TRADEOFF_AXES.linear);
+    this.tradeoff = new LineChart(byId("tradeoff-chart"), tradeoffLabel, TRADEOFF_AXES.log);
     this.noise = new NoiseChart(byId("noise-chart"));
     const titles = { profile: "Privacy profile", tradeoff: "Trade-off", noise: "Noise by level" };
     for (const [name, title] of Object.entries(titles))
@@ -66,6 +67,7 @@ export class Results {
     this.noise.update(answer.noise[0], kept?.noise ?? null);
     const first = state.pair[0];
     setText(byId("noise-path"), `on path ${pathName(pathNumber(state.design, first), first)}`);
+    showUsefulness(answer.noise[0], typicalCounts(state));
     this.board.draw(state, whole, answer, scenarios);
   }
 
@@ -137,4 +139,19 @@ export class Results {
     byId("results").classList.toggle("is-stale", isMarked);
     document.body.classList.toggle("stale-charts", isMarked);
   }
+}
+
+/** What the noise means for counts that people look up: "Block: a count of 23, ±59". */
+function showUsefulness({ levels }, counts) {
+  const told = levels.flatMap(({ level, queries }) => {
+    const count = counts.get(level);
+    if (!count) return [];
+    const margin = Math.max(...queries.map(({ margin95 }) => margin95));
+    const share = margin / count;
+    const judged = share >= 1 ? "unusable" : `${about(100 * share, 2)}%`;
+    const text = `${level}: a count of ${count.toLocaleString("en")}, ±${margin.toLocaleString("en")} (${judged})`;
+    return [make("span", { className: share >= 1 ? "unusable" : "" }, text)];
+  });
+  byId("usefulness").hidden = !told.length;
+  byId("usefulness").replaceChildren(...told);
 }

@@ -3,6 +3,7 @@
 import { make, setText } from "../dom.js";
 import { cellText, levelNames, pathName, pathNumber, queryNames } from "../state/design.js";
 import { inCell } from "../state/format.js";
+import { atMost } from "../state/numerals.js";
 import { total } from "../state/rational.js";
 import { actOf } from "../state/shortcuts.js";
 
@@ -15,10 +16,12 @@ const STEPS = { up: [-1, 0], previous: [-1, 0], down: [1, 0], next: [1, 0], left
 const NUMBER = { type: "text", inputMode: "decimal", autocomplete: "off", spellcheck: false };
 const NAME_WIDTH = 178;
 const LEVEL_WIDTH = 54;
+const [PADDING, DIGIT_WIDTH] = [16, 7.1]; // pixels of a cell
 
 export class BudgetTable {
   /**
-   * `on` has the functions cell(level, query, text, event), closeCell(), multiply(level, factor, input),
+   * `on` has the functions cell(level, query, text, event), typical(level, text), block(cells, left), closeCell(),
+   * multiply(level, factor, input),
    * toggle(which, level), choose(which, bypassed) and name(what, name), where what is "level" or "query".
    */
   constructor(table, on) {
@@ -27,6 +30,7 @@ export class BudgetTable {
     this.style = "decimal";
     this.shape = null;
     this.state = null;
+    this.view = null;
     this.sentence = make("p", { className: "cell-error", id: "cell-error", role: "alert" });
     this.#listen();
   }
@@ -37,6 +41,12 @@ export class BudgetTable {
     const shape = JSON.stringify([levelNames(design), queryNames(design), design.paths]);
     if (shape !== this.shape) this.#build(shape);
     this.#fill();
+  }
+
+  /** Show other texts than budgets, by "level newline query", each with its heat between 0 and 1; null: budgets again. */
+  setView(view) {
+    this.view = view;
+    if (this.state) this.#fill();
   }
 
   setStyle(style) {
@@ -86,10 +96,10 @@ export class BudgetTable {
       {},
       this.#totalRow(design),
       this.#multiplyRow(design),
+      this.#typicalRow(design),
       ...PATHS.map((_, which) => this.#pathRow(design, which)),
     );
     this.table.replaceChildren(caption, head, body, foot);
-    this.table.style.minWidth = `${NAME_WIDTH + LEVEL_WIDTH * design.levels.length}px`;
     if (place?.[1] !== undefined) this.#input(...place)?.focus();
   }
 
@@ -133,6 +143,22 @@ export class BudgetTable {
     return make("tr", { className: "multiply" }, make("th", { scope: "row" }, "Multiply level by"), ...cells);
   }
 
+  #typicalRow(design) {
+    const row = this.queries.length + 1;
+    const cells = levelNames(design).map((level, column) => {
+      const input = make("input", {
+        ...NUMBER,
+        placeholder: "–",
+        className: "factor",
+        data: { typical: level, row, column },
+        aria: { label: `Typical count at ${level}` },
+        title: "A count that people will look up at this level, such as 23: margins are judged by it",
+      });
+      return make("td", {}, input);
+    });
+    return make("tr", { className: "typical" }, make("th", { scope: "row" }, "Typical count"), ...cells);
+  }
+
   #pathRow(design, which) {
     const id = `path-${which + 1}`;
     const select = make(
@@ -161,11 +187,19 @@ export class BudgetTable {
   #fill() {
     const { design, pair } = this.state;
     const levels = new Map(design.levels.map((level) => [level.name, level]));
+    let longest = 0;
     for (const input of this.table.querySelectorAll("tbody input")) {
       const text = cellText(levels.get(input.dataset.level), input.dataset.query);
       input.dataset.exact = text;
-      const shown = input === document.activeElement ? text : inCell(text, this.style);
+      const seen = this.view && text !== "" ? this.view.get(`${input.dataset.level}\n${input.dataset.query}`) : null;
+      const cell = input.parentElement;
+      cell.classList.toggle("seen", this.view !== null);
+      cell.style.setProperty("--heat", seen ? `${Math.round(60 * seen.heat)}%` : "0%");
+      input.readOnly = this.view !== null;
+      const budget = input === document.activeElement ? text : inCell(text, this.style);
+      const shown = this.view ? (seen?.text ?? "") : budget;
       if (input.value !== shown) input.value = shown;
+      if (input !== document.activeElement) longest = Math.max(longest, shown.length);
       input.title = shown.startsWith("~") ? text : "";
       input.parentElement.classList.toggle(
         "bypassed",
@@ -174,9 +208,16 @@ export class BudgetTable {
     }
     design.levels.forEach((level, i) => {
       const sum = total(level.queries.map(({ rho }) => rho));
-      setText(this.totals[i], inCell(sum.toString(), this.style));
+      setText(this.totals[i], totalText(sum, this.style));
+      longest = Math.max(longest, this.totals[i].textContent.length + 1);
       this.totals[i].title = sum.toString();
     });
+    const width = Math.max(LEVEL_WIDTH, Math.ceil(PADDING + DIGIT_WIDTH * longest)); // so that no digit is cut
+    this.table.style.minWidth = `${NAME_WIDTH + width * design.levels.length}px`;
+    for (const input of this.table.querySelectorAll("input[data-typical]")) {
+      const text = this.state.typical[input.dataset.typical] ?? "";
+      if (input !== document.activeElement && input.value !== text) input.value = text;
+    }
     for (const box of this.table.querySelectorAll("input[data-toggle]"))
       box.checked = !pair[box.dataset.which].includes(box.dataset.toggle);
     for (const select of this.table.querySelectorAll("select")) {
@@ -190,21 +231,22 @@ export class BudgetTable {
 
   #listen() {
     this.table.addEventListener("focusin", ({ target }) => {
-      if (!("query" in target.dataset)) return;
+      if (!("query" in target.dataset) || this.view) return;
       target.value = target.dataset.exact;
       target.classList.toggle("wide", target.value.length > 9);
       target.dataset.before = target.value;
       target.select();
     });
     this.table.addEventListener("focusout", ({ target }) => {
-      if (!("query" in target.dataset)) return;
+      if (!("query" in target.dataset) || this.view) return;
       target.classList.remove("wide");
       target.value = inCell(target.dataset.exact, this.style);
       this.on.closeCell();
     });
     this.table.addEventListener("input", (event) => {
-      const { level, query } = event.target.dataset;
+      const { level, query, typical } = event.target.dataset;
       if (query !== undefined) this.on.cell(level, query, event.target.value.trim(), event);
+      if (typical !== undefined) this.on.typical(typical, event.target.value.trim());
     });
     this.table.addEventListener("change", ({ target }) => {
       if (target.dataset.toggle) this.on.toggle(Number(target.dataset.which), target.dataset.toggle);
@@ -216,6 +258,7 @@ export class BudgetTable {
       }
     });
     this.table.addEventListener("keydown", (event) => this.#key(event));
+    this.table.addEventListener("paste", (event) => this.#paste(event));
   }
 
   #key(event) {
@@ -223,7 +266,7 @@ export class BudgetTable {
     if (target.tagName !== "INPUT" || target.type !== "text" || event.ctrlKey || event.metaKey || event.altKey) return;
     const act = actOf(event, "table");
     const isEnter = act === "next" || act === "previous";
-    if (act === "take back" && target.dataset.query !== undefined) {
+    if (act === "take back" && target.dataset.query !== undefined && !this.view) {
       if (target.value !== target.dataset.before) {
         target.value = target.dataset.before;
         this.on.cell(target.dataset.level, target.dataset.query, target.value, event);
@@ -236,6 +279,21 @@ export class BudgetTable {
     event.preventDefault();
   }
 
+  /** A block of a spreadsheet goes into the cells from the one in focus on; one value is pasted as everywhere. */
+  #paste(event) {
+    const { row, column, query } = event.target.dataset;
+    const text = event.clipboardData?.getData("text/plain") ?? "";
+    if (query === undefined || this.view || !/[\t\n]/.test(text.trim())) return;
+    event.preventDefault();
+    const names = levelNames(this.state.design);
+    const lines = text.replace(/\r/g, "").replace(/\n+$/, "").split("\n");
+    const cells = lines.flatMap((line, i) =>
+      line.split("\t").map((value, j) => [names[Number(column) + j], this.queries[Number(row) + i], value.trim()]),
+    );
+    const inside = cells.filter(([level, name]) => level !== undefined && name !== undefined);
+    this.on.block(inside, cells.length - inside.length);
+  }
+
   #move(from, down, right) {
     const [row, column] = [Number(from.dataset.row) + down, Number(from.dataset.column) + right];
     this.table.querySelector(`input[data-row="${row}"][data-column="${column}"]`)?.focus();
@@ -246,4 +304,10 @@ export class BudgetTable {
 function leaves({ selectionStart, selectionEnd, value }, step) {
   if (selectionStart === selectionEnd) return selectionStart === (step < 0 ? 0 : value.length);
   return selectionStart === 0 && selectionEnd === value.length;
+}
+
+/** A total: exact where that is short, else rounded up. */
+function totalText(sum, style) {
+  const text = inCell(sum.toString(), style);
+  return text.startsWith("~") ? atMost(sum, 5) : text;
 }
