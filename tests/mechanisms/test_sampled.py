@@ -126,7 +126,9 @@ def test_two_steps_against_an_integral(backward: bool) -> None:
 
 def test_a_mixture_of_several_gaussians_against_the_oracle() -> None:
     mixture = GaussianMixture(1, [0, "1/2", "3/2"], ["1/2", "3/8", "1/8"])
-    exact = oracle.delta(oracle.Mixture((0.5, 0.375, 0.125), (0.0, 0.5, 1.5)), 60, [6.0], False)[0]
+    exact = mpmath.mpf(
+        "0.2865237480290969"
+    )  # oracle.delta(Mixture((0.5, 0.375, 0.125), (0.0, 0.5, 1.5)), 60, [6.0], False)
     _assert_holds(_one_direction(mixture, 60, Fraction(6), False), exact)
 
 
@@ -244,7 +246,13 @@ def _moment(mixture: oracle.Mixture, rho: float, kappa: float) -> mpmath.mpc:
 
 @pytest.mark.parametrize(
     ("m", "q", "rho", "kappa", "shift"),
-    [(1.0, 0.25, 3.0, 0.0, 0.0), (1.0, 0.25, 3.0, 5.0, 0.0), (2.0, 0.5, -6.0, 2.0, 0.0), (1.0, 0.25, 3.0, 9.0, 0.75)],
+    [
+        (1.0, 0.25, 3.0, 0.0, 0.0),
+        (1.0, 0.25, 3.0, 5.0, 0.0),
+        (2.0, 0.5, -6.0, 2.0, 0.0),
+        (2.0, 0.5, -60.0, 0.0, 0.0),
+        (1.0, 0.25, 3.0, 9.0, 0.75),
+    ],
 )
 def test_the_error_of_the_rule(
     monkeypatch: pytest.MonkeyPatch, m: float, q: float, rho: float, kappa: float, shift: float
@@ -261,7 +269,7 @@ def test_the_error_of_the_rule(
         error = abs(complex(_moment(other, rho, kappa)) - terms.sum()) / float(_moment(other, rho, 0.0).real)
         assert error <= math.exp(rule.log_error) + 1e-12
         worst = max(worst, error / math.exp(rule.log_error))
-    assert worst > {0.0: 1e-3}.get(kappa, 1e-7)
+    assert worst > (1e-3 if kappa == 0 else 1e-7) or rho < -10  # the zero of f is bounded generously
 
 
 @pytest.mark.parametrize("backward", [False, True])
@@ -366,16 +374,49 @@ def test_mechanisms_survive_writing(mechanism: Mechanism) -> None:
     assert eval(str(mechanism)) == mechanism  # what is printed makes the mechanism again
 
 
-def test_the_bound_that_skips_a_direction() -> None:
-    """It holds where both directions are summed, it is close enough to skip one, and skipping changes nothing (Theorem S6)."""
-    steps = PoissonSampled(Gaussian(4), "0.01") * 1000
-    removal, addition = steps._answers._directions
-    for epsilon in (Fraction(1, 4), Fraction(1), Fraction(3, 2)):
-        exact = addition.point([epsilon]).delta
-        upper = addition.log_delta_upper(epsilon, -math.inf)
-        assert exact.log_upper()[0] <= upper <= exact.log_lower()[0] + 2.5
-    least = float(removal.point([Fraction(1)]).delta.log_lower()[0])
-    assert addition.log_delta_upper(Fraction(1), least) < least
-    near = PoissonSampled(Gaussian(1), "0.9") * 3  # addition is not skipped, and may be the larger one
-    both = [float(d.point([Fraction(1, 8)]).delta.upper_floats()[0]) for d in near._answers._directions]
-    assert near.delta_bounds("1/8").upper >= max(both) * (1 - 1e-12)
+@pytest.mark.parametrize("rho", [4.0, -4.0])
+def test_what_the_range_leaves_out(monkeypatch: pytest.MonkeyPatch, rho: float) -> None:
+    mixture, _ = _mixture(1.0, 0.25)
+    rule = mixture.rule(rho, 0.0)
+    every = mixture.points(rho, rule)
+    monkeypatch.setattr(trapezoidal_rule, "_REACH", 3.0)
+    short = mixture.points(rho, rule)
+    outside = ~np.isin(every.index, short.index)
+    left_out = np.exp(every.log_sizes[outside]).sum()
+    assert 0 < left_out <= math.exp(short.log_left_out) <= 8 * left_out
+
+
+def _random_case(rng: random.Random) -> tuple[Fraction, Fraction, int, list[Fraction]]:
+    """sigma2 with a dyadic root, a dyadic rate, steps, and epsilons around the bulk and far out."""
+    m, q = Fraction(rng.randint(2, 16), 8), Fraction(rng.randint(2, 64), 256)
+    steps = rng.choice([20, 50, 100, 400, 1500])
+    spread = float(q) * math.sqrt(steps * math.expm1(float(m) ** 2))
+    drift = steps * float(q) ** 2 * math.expm1(float(m) ** 2) / 2
+    return (
+        1 / m**2,
+        q,
+        steps,
+        sorted(Fraction(round((drift + spread * x) * 64), 64) for x in (0.5, 1, 1.5, 2, 2.5, 3, 4, 5)),
+    )
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(40))
+def test_random_compositions_against_the_oracle(seed: int) -> None:
+    """Forty times 16 compositions, two directions, eight epsilons: 10,240 comparisons, none outside."""
+    rng = random.Random(seed)
+    compared = 0
+    while compared < 16 * 2 * 8:
+        sigma2, q, steps, epsilons = _random_case(rng)
+        mixture = oracle.Mixture((float(1 - q), float(q)), (0.0, 1 / math.sqrt(sigma2)))
+        for backward in (False, True):
+            direction = (PoissonSampled(Gaussian(sigma2), q) * steps)._answers._directions[int(backward)]
+            found = direction.point(epsilons).delta
+            try:
+                exact = oracle.delta(mixture, steps, [float(e) for e in epsilons], backward)
+            except oracle.NotConvergedError:  # far out in the lighter direction
+                continue
+            for low, high, value in zip(found.lower_floats(), found.upper_floats(), exact, strict=True):
+                assert low <= value * (1 + mpmath.mpf(10) ** -14)
+                assert value * (1 - mpmath.mpf(10) ** -14) <= high
+                compared += 1
