@@ -160,7 +160,11 @@ function wireButtons() {
   listen("click", {
     share: () => copyLink(address),
   });
-  menu(byId("export"), byId("export-menu"), exportEntries(store, certify, ACTS.save, () => lock.epsilon));
+  menu(
+    byId("export"),
+    byId("export-menu"),
+    exportEntries(store, certify, ACTS.save, () => lock.epsilon),
+  );
   byId("title").addEventListener("input", ({ target }) =>
     store.change(withTitle(store.state, target.value), { group: "title" }),
   );
@@ -190,7 +194,8 @@ async function begin() {
   try {
     const [start, found] = await Promise.all([get("/start"), address.read().catch((error) => ({ error }))]);
     setText(byId("version"), `exactdp ${start.version}`);
-    if (found?.error) opening.show(found.error.message); // and nothing else is opened in its place
+    if (found?.error)
+      opening.show(found.error.message); // and nothing else is opened in its place
     else if (found) store.restore(found.state, found.past, found.future);
     else store.change(opened(start.design), { cause: "start" });
   } catch (error) {

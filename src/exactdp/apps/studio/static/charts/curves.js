@@ -30,7 +30,8 @@ export const TRADEOFF_AXES = {
 
 /** A series of the points that both maps take to finite numbers, and of those that its line is drawn through. */
 function line(id, name, x, y, [ofX, ofY] = [Number, log10], drawn = [x, y]) {
-  const mapped = ([xs, ys]) => xs.map((value, i) => [ofX(value), ofY(ys[i])]).filter((point) => point.every(Number.isFinite));
+  const mapped = ([xs, ys]) =>
+    xs.map((value, i) => [ofX(value), ofY(ys[i])]).filter((point) => point.every(Number.isFinite));
   const points = mapped([x, y]);
   return { id, name, x: points.map(([at]) => at), y: points.map(([, at]) => at), drawn: mapped(drawn) };
 }

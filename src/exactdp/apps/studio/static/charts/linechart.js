@@ -57,7 +57,11 @@ export class LineChart {
 
   /** Names and line samples, for the legend of a saved picture. */
   get legendItems() {
-    return this.#visible().map(({ id, name }) => ({ name, sample: this.legend.sample(id), marks: this.legend.marks(id) }));
+    return this.#visible().map(({ id, name }) => ({
+      name,
+      sample: this.legend.sample(id),
+      marks: this.legend.marks(id),
+    }));
   }
 
   #visible() {
@@ -188,7 +192,9 @@ export class LineChart {
     const [left, right] = [MARGIN.left, this.plot.clientWidth - MARGIN.right];
     const places = Array.from({ length: MARKS_ALONG }, (_, k) => left + ((k + 0.5) * (right - left)) / MARKS_ALONG);
     return places.flatMap((at) => {
-      const i = points.findIndex(([x], j) => j > 0 && (points[j - 1][0] - at) * (x - at) <= 0 && x !== points[j - 1][0]);
+      const i = points.findIndex(
+        ([x], j) => j > 0 && (points[j - 1][0] - at) * (x - at) <= 0 && x !== points[j - 1][0],
+      );
       if (i < 0) return [];
       const [[x0, y0], [x1, y1]] = [points[i - 1], points[i]];
       return [[at, y0 + ((y1 - y0) * (at - x0)) / (x1 - x0)]];

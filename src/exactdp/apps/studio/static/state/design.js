@@ -34,7 +34,9 @@ export function pathWords(design, numbers) {
     const { bypassed } = design.paths.find((path) => path.number === number) ?? { bypassed: [] };
     if (!bypassed.length) return `Path ${number} bypasses nothing.`;
     const names = levelNames(design);
-    const heirs = bypassed.map((name) => names.slice(0, names.indexOf(name)).findLast((above) => !bypassed.includes(above)));
+    const heirs = bypassed.map((name) =>
+      names.slice(0, names.indexOf(name)).findLast((above) => !bypassed.includes(above)),
+    );
     return `Path ${number} bypasses ${listed(bypassed)}; their budget goes to ${listed([...new Set(heirs)])}.`;
   });
   return sentences.join(" ");

@@ -51,7 +51,10 @@ export function recentDesigns() {
 export function keepRecent(title, fragment) {
   const others = recentDesigns().filter((one) => one.title !== title);
   try {
-    localStorage.setItem(RECENT, JSON.stringify([{ title, fragment, time: Date.now() }, ...others].slice(0, MOST_RECENT)));
+    localStorage.setItem(
+      RECENT,
+      JSON.stringify([{ title, fragment, time: Date.now() }, ...others].slice(0, MOST_RECENT)),
+    );
   } catch {
     // Without storage there are no recent designs.
   }

@@ -50,7 +50,8 @@ export function wholeText(value) {
   if (value.n === 0n) return "0";
   const [power, rest] = powerOfTenOf(value.d);
   const figures = String(size(value.n) * (10n ** BigInt(power) / value.d));
-  if (rest !== 1n || figures.length > MOST_WHOLE + power || stripped(figures).length > MOST_WHOLE) return value.toString();
+  if (rest !== 1n || figures.length > MOST_WHOLE + power || stripped(figures).length > MOST_WHOLE)
+    return value.toString();
   return shortest(value.n < 0n, figures, figures.length - 1 - power);
 }
 

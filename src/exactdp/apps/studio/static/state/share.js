@@ -150,17 +150,31 @@ const isNamed = (value) => isText(value?.name) && value.name !== "" && isScenari
 /** A record of the right shape; the numbers in it are for the server to judge. */
 function checked(record, what) {
   if (record?.version !== VERSION && record?.version !== 1)
-    throw new Error(`${what} is of version ${record?.version ?? "unknown"}. This studio reads versions 1 and ${VERSION}.`);
+    throw new Error(
+      `${what} is of version ${record?.version ?? "unknown"}. This studio reads versions 1 and ${VERSION}.`,
+    );
   const { design, pair, ask, kept, against, typical = {} } = record.version === 1 ? ofVersion1(record) : record;
   const asksWell = isText(ask?.delta) && isText(ask?.alpha) && (ask?.epsilon === null || isText(ask?.epsilon));
   const isBoard = isList(kept, isNamed) && new Set(kept.map(({ name }) => name)).size === kept.length;
-  if (!isScenario({ design, pair }) || !asksWell || !isBoard || !isList(Object.entries(typical), (row) => row.every(isText))) {
+  if (
+    !isScenario({ design, pair }) ||
+    !asksWell ||
+    !isBoard ||
+    !isList(Object.entries(typical), (row) => row.every(isText))
+  ) {
     throw new Error(`${what} lacks a part of the design. Save it again in the studio.`);
   }
   const { delta, alpha, epsilon } = ask;
   const scenarios = kept.map(({ name, design: own, pair: paths }) => ({ name, design: plainDesign(own), pair: paths }));
   const reference = scenarios.some(({ name }) => name === against) ? against : null;
-  return { design: plainDesign(design), pair, ask: { delta, alpha, epsilon }, kept: scenarios, against: reference, typical };
+  return {
+    design: plainDesign(design),
+    pair,
+    ask: { delta, alpha, epsilon },
+    kept: scenarios,
+    against: reference,
+    typical,
+  };
 }
 
 /** What version 1 called scenario A is the only one kept. */

@@ -34,7 +34,11 @@ export class Board {
       { name: null, whole, noise: answer.noise?.[0] ?? null },
       ...state.kept.map((one) => ({ name: one.name, ...scenarios.known(one, state.ask) })),
     ];
-    const key = JSON.stringify([state.ask, state.against, rows.map((row) => [row.name, row.whole?.epsilon, row.error, row.noise])]);
+    const key = JSON.stringify([
+      state.ask,
+      state.against,
+      rows.map((row) => [row.name, row.whole?.epsilon, row.error, row.noise]),
+    ]);
     if (key === this.#shown || this.host.contains(document.activeElement?.closest("input[type=text]"))) return;
     this.#shown = key;
     this.host.replaceChildren(
@@ -43,18 +47,38 @@ export class Board {
   }
 
   #guarantees(state, rows) {
-    const heads = ["Scenario", `ε at δ = ${state.ask.delta}`, "against", "zCDP says", `δ at ε = ${state.ask.epsilon ?? ""}`, "Total ρ", ""];
+    const heads = [
+      "Scenario",
+      `ε at δ = ${state.ask.delta}`,
+      "against",
+      "zCDP says",
+      `δ at ε = ${state.ask.epsilon ?? ""}`,
+      "Total ρ",
+      "",
+    ];
     const against = rows.find(({ name }) => name !== null && name === state.against);
     const body = rows.map((row) => {
       const cells = guarantee(row, against).map((text) => make("td", {}, text));
       const name = row.name === null ? make("b", {}, "Now, as you edit") : this.#name(row.name);
-      return make("tr", { data: { scenario: row.name ?? "" } }, make("th", { scope: "row" }, name), ...cells, this.#acts(state, row.name));
+      return make(
+        "tr",
+        { data: { scenario: row.name ?? "" } },
+        make("th", { scope: "row" }, name),
+        ...cells,
+        this.#acts(state, row.name),
+      );
     });
     return framed("Guarantee of the whole release", heads, body);
   }
 
   #name(name) {
-    const input = make("input", { type: "text", value: name, maxLength: 60, className: "scenario-name", aria: { label: `Name of scenario ${name}` } });
+    const input = make("input", {
+      type: "text",
+      value: name,
+      maxLength: 60,
+      className: "scenario-name",
+      aria: { label: `Name of scenario ${name}` },
+    });
     input.addEventListener("change", () => {
       const wanted = input.value.trim().replace(/\s+/g, " ");
       const isTaken = this.store.state.kept.some((one) => one.name === wanted && wanted !== name);
@@ -72,7 +96,11 @@ export class Board {
     if (name === null) return make("td", {});
     const act = (label, edit, title) => {
       const onclick = () => this.store.change(edit(this.store.state, name));
-      return make("button", { type: "button", className: "small", title, onclick, aria: { label: `${label}: ${name}` } }, label);
+      return make(
+        "button",
+        { type: "button", className: "small", title, onclick, aria: { label: `${label}: ${name}` } },
+        label,
+      );
     };
     const isAgainst = state.against === name;
     const pressed = make(
@@ -113,14 +141,29 @@ function compared(epsilon, before) {
 
 /** The largest 95% margin of each level in every scenario. */
 function margins(rows, against) {
-  const worst = rows.map(({ noise }) => new Map((noise?.levels ?? []).map(({ level, queries }) => [level, Math.max(...queries.map((query) => query.margin95))])));
+  const worst = rows.map(
+    ({ noise }) =>
+      new Map(
+        (noise?.levels ?? []).map(({ level, queries }) => [level, Math.max(...queries.map((query) => query.margin95))]),
+      ),
+  );
   const base = rows.findIndex(({ name }) => name !== null && name === against);
   const levels = [...new Set(worst.flatMap((found) => [...found.keys()]))];
-  const heads = ["Level", ...rows.flatMap(({ name }, i) => [name ?? "Now", ...(i === 0 && base > 0 ? [`against ${against}`] : [])])];
+  const heads = [
+    "Level",
+    ...rows.flatMap(({ name }, i) => [name ?? "Now", ...(i === 0 && base > 0 ? [`against ${against}`] : [])]),
+  ];
   const body = levels.map((level) => {
     const cells = worst.flatMap((found, i) => {
       const text = found.has(level) ? `±${found.get(level).toLocaleString("en")}` : "–";
-      const compared = i === 0 && base > 0 ? [worst[base].get(level) === found.get(level) ? "the same" : change(worst[base].get(level) ?? NaN, found.get(level) ?? NaN)] : [];
+      const compared =
+        i === 0 && base > 0
+          ? [
+              worst[base].get(level) === found.get(level)
+                ? "the same"
+                : change(worst[base].get(level) ?? NaN, found.get(level) ?? NaN),
+            ]
+          : [];
       return [text, ...compared].map((cell) => make("td", {}, cell));
     });
     return make("tr", {}, make("th", { scope: "row" }, level), ...cells);
@@ -130,6 +173,12 @@ function margins(rows, against) {
 
 function framed(caption, heads, body) {
   const head = make("tr", {}, ...heads.map((text) => (text ? make("th", { scope: "col" }, text) : make("td", {}))));
-  const table = make("table", { className: "side-by-side" }, make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...body));
+  const table = make(
+    "table",
+    { className: "side-by-side" },
+    make("caption", {}, caption),
+    make("thead", {}, head),
+    make("tbody", {}, ...body),
+  );
   return make("div", { className: "frame", tabIndex: 0, role: "region", aria: { label: caption } }, table);
 }

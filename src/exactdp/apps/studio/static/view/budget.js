@@ -44,8 +44,14 @@ export function budgetPanel(store) {
         since: event.timeStamp,
       }),
     block: (cells, left) => {
-      store.change(cells.reduce((state, [level, query, text]) => design.withCell(state, level, query, text), store.state));
-      if (left) notify("warning", `${left} of the values pasted lie outside of the table and were left out.`, { key: "paste", seconds: 8 });
+      store.change(
+        cells.reduce((state, [level, query, text]) => design.withCell(state, level, query, text), store.state),
+      );
+      if (left)
+        notify("warning", `${left} of the values pasted lie outside of the table and were left out.`, {
+          key: "paste",
+          seconds: 8,
+        });
     },
     typical: (level, text) => store.change(design.withTypical(store.state, level, text), { group: `typical ${level}` }),
     closeCell: () => {

@@ -12,7 +12,10 @@ const WORDS = [
     "ε, δ",
     "No event is more than e^ε times likelier with one record than with another in its place, up to a probability of δ. Certified, rounded up.",
   ],
-  ["Power", "The best test whose false-alarm rate is α recognises the record that was used with this probability, at most."],
+  [
+    "Power",
+    "The best test whose false-alarm rate is α recognises the record that was used with this probability, at most.",
+  ],
   [
     "ρ",
     "A query of budget ρ gets discrete Gaussian noise with σ² = 1/ρ. A pair of paths spends the total once, as zCDP's ρ.",
@@ -21,7 +24,10 @@ const WORDS = [
     "Pair of paths",
     "A record moves from one directed path to another. A bypassed level hands its budget to the level above.",
   ],
-  ["zCDP, Gaussian", "zCDP's conversions are safe but loose. The Gaussian formula is no bound: it can be too low. Numbers with a tilde are estimates, or exact numbers that were cut."],
+  [
+    "zCDP, Gaussian",
+    "zCDP's conversions are safe but loose. The Gaussian formula is no bound: it can be too low. Numbers with a tilde are estimates, or exact numbers that were cut.",
+  ],
 ];
 
 /** Fill a dialog and show it. */
@@ -136,7 +142,11 @@ export function calibrateDialog({ design, pair, target, apply }) {
     const use = { type: "button", className: "primary", id: "calibrate-apply", onclick };
     return [
       make("p", { className: "statement" }, found.statement),
-      make("p", { className: "quiet" }, `${over === "overall" ? "Proved for the whole release." : "Proved for this pair only, not for the release."} Total ρ becomes ${found.rho}.`),
+      make(
+        "p",
+        { className: "quiet" },
+        `${over === "overall" ? "Proved for the whole release." : "Proved for this pair only, not for the release."} Total ρ becomes ${found.rho}.`,
+      ),
       actions(
         make("button", use, "Use this design"),
         make("label", { className: "check" }, keep, "keep the present design as a scenario"),

@@ -12,7 +12,11 @@ const percent = (share) => `~${(100 * share).toPrecision(2).replace(/e.*/, "")}%
 const VIEWS = {
   cost: { text: ({ cost }) => about(cost, 4), of: ({ cost }) => cost, isLog: false },
   gain: { text: ({ gain }) => percent(gain), of: ({ gain }) => gain, isLog: true },
-  margin95: { text: ({ margin95 }) => `±${margin95.toLocaleString("en")}`, of: ({ margin95 }) => margin95 + 1, isLog: true },
+  margin95: {
+    text: ({ margin95 }) => `±${margin95.toLocaleString("en")}`,
+    of: ({ margin95 }) => margin95 + 1,
+    isLog: true,
+  },
 };
 
 export class ExchangeView {
@@ -77,7 +81,9 @@ export class ExchangeView {
     const sizes = found.cells.map(size);
     const [low, high] = [Math.min(...sizes), Math.max(...sizes)];
     const heat = (cell) => (high - low > 1e-9 * Math.abs(high) ? (size(cell) - low) / (high - low) : 0.5);
-    this.table.setView(new Map(found.cells.map((cell) => [`${cell.level}\n${cell.query}`, { text: text(cell), heat: heat(cell) }])));
+    this.table.setView(
+      new Map(found.cells.map((cell) => [`${cell.level}\n${cell.query}`, { text: text(cell), heat: heat(cell) }])),
+    );
     this.#note(this.#words(found));
   }
 

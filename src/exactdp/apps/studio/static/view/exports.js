@@ -27,10 +27,14 @@ export async function copyLink(address) {
   await address.writeNow();
   try {
     await navigator.clipboard.writeText(location.href);
-    notify("info", "The link is copied. Whoever opens it in a studio sees this design, its questions and the scenarios.", {
-      key: "link",
-      seconds: 6,
-    });
+    notify(
+      "info",
+      "The link is copied. Whoever opens it in a studio sees this design, its questions and the scenarios.",
+      {
+        key: "link",
+        seconds: 6,
+      },
+    );
   } catch {
     notify("warning", "The browser does not permit copying. Copy the address from its address bar.", { key: "link" });
   }

@@ -45,7 +45,9 @@ export class Frontier {
   #ask(key, { design, ask: asks }) {
     this.#question.put(async (signal) => {
       try {
-        this.#rows = (await ask("/frontier", { design: asked(design), delta: asks.delta, factors: FACTORS }, signal)).rows;
+        this.#rows = (
+          await ask("/frontier", { design: asked(design), delta: asks.delta, factors: FACTORS }, signal)
+        ).rows;
         this.#of = key;
         this.draw();
       } catch (error) {
@@ -58,13 +60,27 @@ export class Frontier {
   draw() {
     const level = byId("frontier-level").value;
     const { kept, ask: asks } = this.store.state;
-    const line = this.#rows.map(({ factor, epsilon, margins }) => ({ name: `ρ × ${factor}`, epsilon: epsilon.upper, margin: margins[level] }));
+    const line = this.#rows.map(({ factor, epsilon, margins }) => ({
+      name: `ρ × ${factor}`,
+      epsilon: epsilon.upper,
+      margin: margins[level],
+    }));
     const dots = kept.flatMap((one) => {
       const { whole, noise } = this.scenarios.known(one, asks);
       const own = noise?.levels.find((found) => found.level === level);
       if (!whole || !own) return [];
-      return [{ name: one.name, epsilon: whole.epsilon[0].upper, margin: Math.max(...own.queries.map(({ margin95 }) => margin95)) }];
+      return [
+        {
+          name: one.name,
+          epsilon: whole.epsilon[0].upper,
+          margin: Math.max(...own.queries.map(({ margin95 }) => margin95)),
+        },
+      ];
     });
-    this.chart.update(level, line.filter(({ margin }) => margin !== undefined), dots);
+    this.chart.update(
+      level,
+      line.filter(({ margin }) => margin !== undefined),
+      dots,
+    );
   }
 }

@@ -25,14 +25,23 @@ export class Lock {
     this.epsilon = isOn && known ? atMost(known.upper, 6) : null;
     byId("lock").checked = this.epsilon !== null;
     byId("lock-by-label").hidden = this.epsilon === null;
-    if (this.epsilon) notify("info", `ε is locked at ${this.epsilon}. After an edit the other budgets give way, and that is proved.`, { key: "lock", seconds: 6 });
+    if (this.epsilon)
+      notify("info", `ε is locked at ${this.epsilon}. After an edit the other budgets give way, and that is proved.`, {
+        key: "lock",
+        seconds: 6,
+      });
   }
 
   /** Another design: the lock is open, and its levels are other ones. */
   update({ design }, cause) {
     const names = levelNames(design);
     const select = byId("lock-by");
-    if ([...select.options].slice(1).map(({ value }) => value).join("\n") !== names.join("\n"))
+    if (
+      [...select.options]
+        .slice(1)
+        .map(({ value }) => value)
+        .join("\n") !== names.join("\n")
+    )
       select.replaceChildren(new Option("every level", ""), ...names.map((name) => new Option(name, name)));
     byId("lock").disabled = false;
     if (cause === "open") this.#set(false);
@@ -45,7 +54,12 @@ export class Lock {
     const gap = Number(this.epsilon) - epsilon.upper;
     if (gap >= 0 && gap < NEAR) return;
     const { state } = this.store;
-    const question = { design: asked(state.design), epsilon: this.epsilon, delta: state.ask.delta, level: byId("lock-by").value || null };
+    const question = {
+      design: asked(state.design),
+      epsilon: this.epsilon,
+      delta: state.ask.delta,
+      level: byId("lock-by").value || null,
+    };
     this.#question.put(async (signal) => {
       dismiss("lock");
       try {
@@ -55,7 +69,10 @@ export class Lock {
         notify("info", `ε stays locked at ${this.epsilon}. ${found.statement}`, { key: "lock", seconds: 12 });
       } catch (error) {
         const problem = failure(error);
-        if (problem) notify("warning", `ε is locked at ${this.epsilon}, which this design misses. ${problem.message}`, { key: "lock" });
+        if (problem)
+          notify("warning", `ε is locked at ${this.epsilon}, which this design misses. ${problem.message}`, {
+            key: "lock",
+          });
       }
     });
   }

@@ -87,9 +87,17 @@ export class ReleaseView {
     if (!epsilon) return;
     this.#pairs = pairs;
     byId("results").classList.remove("release-stale");
-    this.#state("proved", pairs === 1 ? "Proved for its one pair" : `Proved for all ${pairs.toLocaleString("en")} pairs`);
+    this.#state(
+      "proved",
+      pairs === 1 ? "Proved for its one pair" : `Proved for all ${pairs.toLocaleString("en")} pairs`,
+    );
     const quoted = epsilon.upper === Infinity ? "∞" : atMost(epsilon.upper, QUOTED);
-    showNumber("overall-value", quoted, epsilon.upper, `Certified: at least ${epsilon.lower}, at most ${epsilon.upper}`);
+    showNumber(
+      "overall-value",
+      quoted,
+      epsilon.upper,
+      `Certified: at least ${epsilon.lower}, at most ${epsilon.upper}`,
+    );
     setText(byId("sentence-rest"), `; zCDP would say ${atMost(epsilon.zcdp_optimal, 4)}.`);
     this.#fact("overall-rho", rhoText(rho), rho, [`exactly ${rho}`, rho]);
     if (delta) this.#delta(delta);
@@ -101,7 +109,9 @@ export class ReleaseView {
     if (!this.#isKnown) {
       measure("overall epsilon to paint", this.#start);
       measure("edit to release", this.#since, (duration) => this.told(duration));
-      announce(`Whole release: epsilon at most ${quoted} at delta ${epsilon.delta}; zCDP would say ${atMost(epsilon.zcdp_optimal, 4)}.`);
+      announce(
+        `Whole release: epsilon at most ${quoted} at delta ${epsilon.delta}; zCDP would say ${atMost(epsilon.zcdp_optimal, 4)}.`,
+      );
     }
     this.#isKnown = true;
   }
@@ -121,7 +131,13 @@ export class ReleaseView {
   #delta(row) {
     const { lower, upper } = row;
     const note = `zCDP ${atMost(row.zcdp_optimal, 4)} · Gaussian ${about(row.gaussian, 4)}, no bound`;
-    this.#fact("overall-delta", roundedUp(lower, upper, 8), upper, [note], `Certified: at least ${lower}, at most ${upper}`);
+    this.#fact(
+      "overall-delta",
+      roundedUp(lower, upper, 8),
+      upper,
+      [note],
+      `Certified: at least ${lower}, at most ${upper}`,
+    );
   }
 
   #power(row) {

@@ -76,9 +76,18 @@ export class Trade {
     setText(byId("trade-statement"), statement);
     const rows = levels.map(({ level, before, after }) => ({
       names: [level],
-      cells: [`±${before.toLocaleString("en")}`, `±${after.toLocaleString("en")}`, before === after ? "the same" : change(before, after)],
+      cells: [
+        `±${before.toLocaleString("en")}`,
+        `±${after.toLocaleString("en")}`,
+        before === after ? "the same" : change(before, after),
+      ],
     }));
-    const table = make("table", { className: "side-by-side" }, make("caption", {}, "Largest 95% margin of a count"), ...headAndBody(["Level", "now", "after", "change"], rows));
+    const table = make(
+      "table",
+      { className: "side-by-side" },
+      make("caption", {}, "Largest 95% margin of a count"),
+      ...headAndBody(["Level", "now", "after", "change"], rows),
+    );
     byId("trade-margins").replaceChildren(table);
     byId("trade-use").disabled = false;
   }
