@@ -11,7 +11,9 @@ import mutant_table_costs as costs
 import mutant_table_families as families
 import mutant_table_grid as grid
 import mutant_table_noise as noise
+import mutant_table_optimize as optimize
 import mutant_table_release as release
+import mutant_table_smooth as smooth
 
 TESTS = {
     "guarantees/comparison.py": ["tests/guarantees/test_comparison.py", "tests/test_prints.py"],
@@ -36,6 +38,7 @@ TESTS = {
     ],
     "guarantees/calibration.py": ["tests/census/test_savings.py", "tests/guarantees/test_calibration.py"],
     "interop/dp_accounting.py": ["tests/interop/test_new_events.py"],
+    "interop/dp_events.py": ["tests/interop/test_new_events.py"],
     "mechanisms/loss.py": ["tests/mechanisms/test_mechanisms.py"],
     "guarantees/tightest_mu.py": ["tests/guarantees/test_tightest_mu.py"],
     "guarantees/near_gaussian.py": ["tests/guarantees/test_tightest_mu.py"],
@@ -47,7 +50,9 @@ TESTS = {
     **families.TESTS,
     **grid.TESTS,
     **noise.TESTS,
+    **optimize.TESTS,
     **release.TESTS,
+    **smooth.TESTS,
     "theory/gaussian_gap/gap.py": ["tests/theory/test_gaussian_gap.py"],
     "theory/gaussian_gap/central_zone.py": ["tests/theory/test_gaussian_gap.py"],
     "theory/gaussian_gap/far_peaks.py": ["tests/theory/test_gaussian_gap.py"],
@@ -150,7 +155,7 @@ MUTANTS = [
         "-1 if high <= self._log_delta - self._log_error",
         "-1 if high <= self._log_delta + 1",
     ),
-    ("range of the exponential mechanism too short", "interop/dp_accounting.py", "epsilon**2 / 8", "epsilon**2 / 10"),
+    ("range of the exponential mechanism too short", "interop/dp_events.py", "epsilon**2 / 8", "epsilon**2 / 10"),
     (
         "events that nothing covers forgotten",
         "interop/dp_accounting.py",
@@ -363,8 +368,8 @@ MUTANTS = [
     (
         "one direction only",
         "accounting/directions.py",
-        "worst = _worse(worst, other.point(sizes))",
-        "other.point(sizes)",
+        "overwrite(worst, asked, _worse(own, other.point([sizes[i] for i in asked])))",
+        "other.point([sizes[i] for i in asked])",
     ),
     (
         "epsilon of one direction only",
@@ -472,7 +477,9 @@ MUTANTS = [
     *families.MUTANTS,
     *grid.MUTANTS,
     *noise.MUTANTS,
+    *optimize.MUTANTS,
     *release.MUTANTS,
+    *smooth.MUTANTS,
     (
         "an upper bound printed to the nearest",
         "guarantees/comparison.py",

@@ -9,6 +9,10 @@ TESTS = {
 
 TESTS["engine/family/line_grid.py"] = ["tests/engine/test_line_grid.py"]
 
+for _name in ("integer_noise", "integer_tables", "outcomes"):
+    TESTS[f"mechanisms/{_name}.py"] = ["tests/mechanisms/test_integer_noise.py"]
+
+_NOISE = "mechanisms/integer_noise.py"
 _GRID = "engine/grid/grid_fft.py"
 _SPLITTING = "engine/grid/splitting.py"
 _CONVOLUTION = "engine/grid/convolution.py"
@@ -169,5 +173,41 @@ MUTANTS = [
         _CONVOLUTION,
         "            self.missing + other.missing,\n",
         "            self.missing,\n",
+    ),
+    (
+        "any difference taken for the worst",
+        _NOISE,
+        "if sensitivity > 1 and not _is_log_concave(pmf):",
+        "if False:",
+    ),
+    (
+        "gaps taken for log-concave",
+        _NOISE,
+        "    if not all(pmf):\n        return False\n",
+        "    if not all(pmf):\n        return True\n",
+    ),
+    (
+        "a difference of 1 whatever the sensitivity",
+        _NOISE,
+        "loss_of(*_shifted(self.pmf, self.sensitivity))",
+        "loss_of(*_shifted(self.pmf, 1))",
+    ),
+    (
+        "the ends of a table lose nothing",
+        "mechanisms/outcomes.py",
+        "            lost += a\n",
+        "            lost += 0\n",
+    ),
+    (
+        "clamped noise without its tail",
+        "mechanisms/integer_tables.py",
+        "            side[bound] += _gaussian_tail(sigma2, bound, side[bound])\n",
+        "",
+    ),
+    (
+        "clamped geometric noise without its tail",
+        "mechanisms/integer_tables.py",
+        "side[bound] = side[bound] / (1 - q)",
+        "side[bound] = side[bound] / 1",
     ),
 ]

@@ -46,6 +46,7 @@ from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian as DiscreteGau
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace as DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian as Gaussian
 from exactdp.mechanisms.gaussian_mixture import GaussianMixture as GaussianMixture
+from exactdp.mechanisms.integer_noise import IntegerNoise as IntegerNoise
 from exactdp.mechanisms.laplace import Laplace as Laplace
 from exactdp.mechanisms.outcomes import Outcomes as Outcomes
 from exactdp.mechanisms.poisson_sampled import PoissonSampled as PoissonSampled

@@ -33,6 +33,7 @@ from exactdp import (
     DiscreteLaplace,
     Gaussian,
     Outcomes,
+    PoissonSampled,
     RandomizedResponse,
 )
 from exactdp.accounting.directions import BothDirections
@@ -236,3 +237,18 @@ def test_a_real_sigma_is_the_double_it_is() -> None:
             build(2, sigma=3)
         with pytest.raises(InvalidInputError, match="sigma"):
             build()
+
+
+def test_the_bound_that_skips_a_direction() -> None:
+    """It holds where both directions are summed, it is close enough to skip one, and skipping changes nothing (Theorem S6)."""
+    steps = PoissonSampled(Gaussian(4), "0.01") * 1000
+    removal, addition = steps._answers._directions
+    for epsilon in (Fraction(1, 4), Fraction(1), Fraction(3, 2)):
+        exact = addition.point([epsilon]).delta
+        upper = addition.log_delta_upper(epsilon, -math.inf)
+        assert exact.log_upper()[0] <= upper <= exact.log_lower()[0] + 2.5
+    least = float(removal.point([Fraction(1)]).delta.log_lower()[0])
+    assert addition.log_delta_upper(Fraction(1), least) < least
+    near = PoissonSampled(Gaussian(1), "0.9") * 3  # addition is not skipped, and may be the larger one
+    both = [float(d.point([Fraction(1, 8)]).delta.upper_floats()[0]) for d in near._answers._directions]
+    assert near.delta_bounds("1/8").upper >= max(both) * (1 - 1e-12)

@@ -23,7 +23,7 @@ def survey(tmp_path: Path) -> str:
 
 def test_a_design_is_written_certified_and_told(survey: str, tmp_path: Path) -> None:
     better, proof = tmp_path / "better.toml", tmp_path / "proof.json"
-    options = ["--weight", "US=1", "--weight", "State=50", "--require", "US: margin <= 30"]
+    options = ["--weight", "US=1", "--weight", "State=50", "--require", "US: margin <= 30", "--digits", "3"]
     result = run("optimize", survey, *STRICT, *options, "-o", str(better), "--certificate", str(proof))
     assert result.exit_code == 0, result.output
     assert "Before and after" in result.stdout

@@ -41,7 +41,7 @@ from exactdp.engine.line.conditioning import Conditioning, list_coarse
 from exactdp.engine.line.enumeration import Enumeration, _distinct, halves, list_values
 from exactdp.engine.line.float64 import LineContour, LineSums
 from exactdp.engine.line.methods import LineMethods, threshold
-from exactdp.engine.line.plan import make_line_plan
+from exactdp.engine.line.plan import Falloff, make_line_plan
 from exactdp.engine.line.tilts import Ladder, LineRung
 from exactdp.engine.line.total_loss import Part, TotalLoss
 from exactdp.engine.payoff import Payoff
@@ -487,3 +487,10 @@ def test_a_limit_ends_the_listing_of_values_early() -> None:
     parts = list_values(fine, Fraction(1), LOOKS) or pytest.fail("too many values")
     assert halves(parts, LOOKS) is not None
     assert halves(parts, 100) is None
+
+
+def test_the_decay_beyond_the_last_node_counts_once() -> None:
+    plain, falling = (Falloff((1.0, 2.0), 0.0, 10.0, lambda omega, by=by: -by * omega) for by in (0.0, 3.0))
+    omega = 2 * math.pi * 5 / 10
+    assert falling.log_beyond(5) == pytest.approx(plain.log_beyond(5) - 3 * omega)
+    assert falling.log_dropped_density(None) == math.inf  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ from exactdp import (
     DiscreteLaplace,
     Gaussian,
     GaussianMixture,
+    IntegerNoise,
     Laplace,
     Outcomes,
     PoissonSampled,
@@ -48,6 +49,7 @@ MIXED = (
     + RandomizedResponse(noise="1/2", categories=10**18)
     + ApproximateDP(0, "1e-300")
     + Outcomes(["1/3", "2/3", 0], ["2/3", "1/3", 0])
+    + IntegerNoise({-3: "1/3", -2: "1/6", 4: "1/2"})
 )
 DESIGN = Release(
     EVIL, EVIL, "", {"Ünited": {EVIL: Fraction(1, 3), "b": Fraction(2)}, "1": {"a": HUGE / 100}}, {1: (), 7: ("1",)}

@@ -21,6 +21,7 @@ from exactdp.mechanisms.approximate_dp import ApproximateDP
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.gaussian_mixture import GaussianMixture
+from exactdp.mechanisms.integer_noise import IntegerNoise
 from exactdp.mechanisms.loss import Loss
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.outcomes import Outcomes
@@ -47,6 +48,8 @@ FINITE: list[Mechanism] = [
     ApproximateDP(0, "1/7"),
     ApproximateDP(0),
     ApproximateDP(5, 0.9),
+    IntegerNoise(["1/8", "3/8", "1/2"]),
+    IntegerNoise(["1/10", "1/5", "2/5", "1/5", "1/10"], 2, first=-2),
     Outcomes(["1/2", "1/2"], ["1/2", "1/2"]),
     Outcomes(["2/3", "1/3"], ["1/3", "2/3"]),
     Outcomes(["1/4", "1/4", "1/2", 0], ["1/16", "1/2", "1/8", "5/16"]),  # powers of 2 and 4
@@ -87,6 +90,9 @@ def _pairs(mechanism: Mechanism) -> Pairs:
             delta, growth = _number(mechanism.delta), mpmath.exp(_number(mechanism.epsilon))
             high, low = (1 - delta) * growth / (1 + growth), (1 - delta) / (1 + growth)
             return [(delta, mpmath.mpf(0)), (high, low), (low, high), (mpmath.mpf(0), delta)]
+        if isinstance(mechanism, IntegerNoise):
+            pmf, none = [_number(p) for p in mechanism.pmf], [mpmath.mpf(0)] * mechanism.sensitivity
+            return list(zip([*pmf, *none], [*none, *pmf], strict=True))
         assert isinstance(mechanism, Outcomes)
         return [(_number(a), _number(b)) for a, b in zip(mechanism.p, mechanism.q, strict=True)]
 
@@ -408,7 +414,9 @@ def test_the_two_directions_of_any_table(weights: list[tuple[int, int]]) -> None
 
 @pytest.mark.parametrize("mechanism", [*FINITE, *GAUSSIANS], ids=str)
 def test_mechanisms_are_values(mechanism: Mechanism) -> None:
-    names = {c.__name__: c for c in (ApproximateDP, DiscreteLaplace, Gaussian, Outcomes, RandomizedResponse)}
+    names = {
+        c.__name__: c for c in (ApproximateDP, DiscreteLaplace, Gaussian, IntegerNoise, Outcomes, RandomizedResponse)
+    }
     for copy in (pickle.loads(pickle.dumps(mechanism)), eval(repr(mechanism), names)):
         assert copy == mechanism
         assert hash(copy) == hash(mechanism)

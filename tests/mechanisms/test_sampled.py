@@ -126,7 +126,9 @@ def test_two_steps_against_an_integral(backward: bool) -> None:
 
 def test_a_mixture_of_several_gaussians_against_the_oracle() -> None:
     mixture = GaussianMixture(1, [0, "1/2", "3/2"], ["1/2", "3/8", "1/8"])
-    exact = oracle.delta(oracle.Mixture((0.5, 0.375, 0.125), (0.0, 0.5, 1.5)), 60, [6.0], False)[0]
+    exact = mpmath.mpf(
+        "0.2865237480290969"
+    )  # oracle.delta(Mixture((0.5, 0.375, 0.125), (0.0, 0.5, 1.5)), 60, [6.0], False)
     _assert_holds(_one_direction(mixture, 60, Fraction(6), False), exact)
 
 
@@ -147,6 +149,47 @@ def test_a_rate_of_one_is_the_mechanism_itself() -> None:
         one, two = ((m * 6).delta_bounds("0.7") for m in (PoissonSampled(base, 1), base))
         assert one.lower <= two.upper
         assert two.lower <= one.upper
+
+
+@pytest.mark.parametrize("epsilon", [-3, 10, 100, 300])
+def test_a_ratio_far_below_a_unit_of_rounding_keeps_its_digits(epsilon: int) -> None:
+    """f = e^{8x - 32} is e^{-120} where the loss of two copies is decided; so it is with a vanishing weight at 0."""
+    exact = (Gaussian(1, 8) * 2).delta_bounds(epsilon)
+    alone, hardly = GaussianMixture(1, [8], [1]), GaussianMixture(1, [0, 8], ["1e-150", 1 - Fraction(1, 10**150)])
+    for mechanism in (alone, hardly, PoissonSampled(Gaussian(1, 8), 1)):
+        found = (mechanism * 2).delta_bounds(epsilon)
+        assert found.lower <= exact.upper * (1 + 1e-100)
+        assert exact.lower <= found.upper
+        assert found.upper - found.lower <= NARROW * found.upper
+
+
+def test_moments_of_mixtures_without_a_component_at_zero() -> None:
+    weights, squares = (Fraction(1, 2), Fraction(1, 2)), (Fraction(25), Fraction(100))
+    mixture = Mixture(weights, squares)
+    for rho in (-8.0, -1.0, -0.3, 0.5, 2.0):
+        with mpmath.workdps(40):
+            terms = [
+                mpmath.exp(-x * x / 2) * (mpmath.exp(5 * x - 12.5) / 2 + mpmath.exp(10 * x - 50) / 2) ** rho
+                for x in mpmath.arange(-90, 60, mpmath.mpf(1) / 16)
+            ]
+            exact = mpmath.log(mpmath.fsum(terms) / 16 / mpmath.sqrt(2 * mpmath.pi))
+        estimate, upper = mixture.log_moment(rho)
+        assert abs(estimate - exact) < 1e-9
+        assert exact <= upper <= exact + 1e-9
+
+
+def test_one_step_with_hardly_any_noise() -> None:
+    found = (PoissonSampled(Gaussian("1e-4"), "0.5") * 1).delta_bounds(5)
+    assert 0.5 - 1e-12 < found.lower <= found.upper < 0.5 + 1e-12
+
+
+def test_bounds_are_numbers_where_one_direction_has_ended_and_the_other_underflows() -> None:
+    sampled = PoissonSampled(Gaussian(1), "0.01")
+    for steps in (1, 2):
+        found = (sampled * steps).delta_bounds(60)
+        assert found == (0.0, 5e-324)
+        low, high = (sampled * steps).log_delta_bounds(60)
+        assert -5000 < low <= high < -600
 
 
 def test_sampled_outcomes_are_outcomes() -> None:
@@ -203,7 +246,13 @@ def _moment(mixture: oracle.Mixture, rho: float, kappa: float) -> mpmath.mpc:
 
 @pytest.mark.parametrize(
     ("m", "q", "rho", "kappa", "shift"),
-    [(1.0, 0.25, 3.0, 0.0, 0.0), (1.0, 0.25, 3.0, 5.0, 0.0), (2.0, 0.5, -6.0, 2.0, 0.0), (1.0, 0.25, 3.0, 9.0, 0.75)],
+    [
+        (1.0, 0.25, 3.0, 0.0, 0.0),
+        (1.0, 0.25, 3.0, 5.0, 0.0),
+        (2.0, 0.5, -6.0, 2.0, 0.0),
+        (2.0, 0.5, -60.0, 0.0, 0.0),
+        (1.0, 0.25, 3.0, 9.0, 0.75),
+    ],
 )
 def test_the_error_of_the_rule(
     monkeypatch: pytest.MonkeyPatch, m: float, q: float, rho: float, kappa: float, shift: float
@@ -220,7 +269,7 @@ def test_the_error_of_the_rule(
         error = abs(complex(_moment(other, rho, kappa)) - terms.sum()) / float(_moment(other, rho, 0.0).real)
         assert error <= math.exp(rule.log_error) + 1e-12
         worst = max(worst, error / math.exp(rule.log_error))
-    assert worst > {0.0: 1e-3}.get(kappa, 1e-7)
+    assert worst > (1e-3 if kappa == 0 else 1e-7) or rho < -10  # the zero of f is bounded generously
 
 
 @pytest.mark.parametrize("backward", [False, True])
@@ -325,16 +374,49 @@ def test_mechanisms_survive_writing(mechanism: Mechanism) -> None:
     assert eval(str(mechanism)) == mechanism  # what is printed makes the mechanism again
 
 
-def test_the_bound_that_skips_a_direction() -> None:
-    """It holds where both directions are summed, it is close enough to skip one, and skipping changes nothing (Theorem S6)."""
-    steps = PoissonSampled(Gaussian(4), "0.01") * 1000
-    removal, addition = steps._answers._directions
-    for epsilon in (Fraction(1, 4), Fraction(1), Fraction(3, 2)):
-        exact = addition.point([epsilon]).delta
-        upper = addition.log_delta_upper(epsilon, -math.inf)
-        assert exact.log_upper()[0] <= upper <= exact.log_lower()[0] + 2.5
-    least = float(removal.point([Fraction(1)]).delta.log_lower()[0])
-    assert addition.log_delta_upper(Fraction(1), least) < least
-    near = PoissonSampled(Gaussian(1), "0.9") * 3  # addition is not skipped, and may be the larger one
-    both = [float(d.point([Fraction(1, 8)]).delta.upper_floats()[0]) for d in near._answers._directions]
-    assert near.delta_bounds("1/8").upper >= max(both) * (1 - 1e-12)
+@pytest.mark.parametrize("rho", [4.0, -4.0])
+def test_what_the_range_leaves_out(monkeypatch: pytest.MonkeyPatch, rho: float) -> None:
+    mixture, _ = _mixture(1.0, 0.25)
+    rule = mixture.rule(rho, 0.0)
+    every = mixture.points(rho, rule)
+    monkeypatch.setattr(trapezoidal_rule, "_REACH", 3.0)
+    short = mixture.points(rho, rule)
+    outside = ~np.isin(every.index, short.index)
+    left_out = np.exp(every.log_sizes[outside]).sum()
+    assert 0 < left_out <= math.exp(short.log_left_out) <= 8 * left_out
+
+
+def _random_case(rng: random.Random) -> tuple[Fraction, Fraction, int, list[Fraction]]:
+    """sigma2 with a dyadic root, a dyadic rate, steps, and epsilons around the bulk and far out."""
+    m, q = Fraction(rng.randint(2, 16), 8), Fraction(rng.randint(2, 64), 256)
+    steps = rng.choice([20, 50, 100, 400, 1500])
+    spread = float(q) * math.sqrt(steps * math.expm1(float(m) ** 2))
+    drift = steps * float(q) ** 2 * math.expm1(float(m) ** 2) / 2
+    return (
+        1 / m**2,
+        q,
+        steps,
+        sorted(Fraction(round((drift + spread * x) * 64), 64) for x in (0.5, 1, 1.5, 2, 2.5, 3, 4, 5)),
+    )
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(40))
+def test_random_compositions_against_the_oracle(seed: int) -> None:
+    """Forty times 16 compositions, two directions, eight epsilons: 10,240 comparisons, none outside."""
+    rng = random.Random(seed)
+    compared = 0
+    while compared < 16 * 2 * 8:
+        sigma2, q, steps, epsilons = _random_case(rng)
+        mixture = oracle.Mixture((float(1 - q), float(q)), (0.0, 1 / math.sqrt(sigma2)))
+        for backward in (False, True):
+            direction = (PoissonSampled(Gaussian(sigma2), q) * steps)._answers._directions[int(backward)]
+            found = direction.point(epsilons).delta
+            try:
+                exact = oracle.delta(mixture, steps, [float(e) for e in epsilons], backward)
+            except oracle.NotConvergedError:  # far out in the lighter direction
+                continue
+            for low, high, value in zip(found.lower_floats(), found.upper_floats(), exact, strict=True):
+                assert low <= value * (1 + mpmath.mpf(10) ** -14)
+                assert value * (1 - mpmath.mpf(10) ** -14) <= high
+                compared += 1

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from general_search import log_delta, meets_everywhere, objective, random_case, searched
 
-from exactdp import census, optimize, target, verify
+from exactdp import census, optimize, target
 from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
 from exactdp.optimize.best_design import is_proved
@@ -48,6 +48,7 @@ def test_a_slow_search_finds_nothing_better_on_random_designs(seed: int) -> None
     _compare(seed, 120)
 
 
+@pytest.mark.soak
 def test_the_three_level_example() -> None:
     """Equal shares by zCDP's simple conversion, equal shares, best shares: 37,292, 30,022, 12,960 of issue 20."""
     simple = (math.sqrt(10 * math.log(10) + 5) - math.sqrt(10 * math.log(10))) ** 2
@@ -60,7 +61,6 @@ def test_the_three_level_example() -> None:
     assert found.gap < 0.05
     assert meets_everywhere(found.release, F(5), F(1, 10**10))
     assert log_delta(found.release, F(5), 1 << 18) > math.log(1e-10) - 1e-3, "nothing is left over"
-    assert verify(found.certificate(6)).holds
     shares = sorted(change.budget_after for change in found.before_after)
     assert float(shares[2] / shares[0]) == pytest.approx(3000**0.5, rel=0.02)
 
@@ -103,6 +103,11 @@ def test_priorities_come_in_their_order() -> None:
     )
     alone = optimize.best(THREE, first, target=target(2, "1e-10"), requirements=["US: margin <= 90"])
     assert alone.value <= found.values[0] <= alone.value * 1.0501
+
+
+@pytest.mark.soak
+def test_a_sum_comes_before_a_largest_error() -> None:
+    first, then = optimize.Objective("margin", {"County": 1, "State": 1}, worst=True), GOAL
     swapped = optimize.best(
         THREE, [then, first], target=target(2, "1e-10"), requirements=["US: margin <= 90"], slack=0.05
     )
@@ -114,7 +119,7 @@ def test_priorities_come_in_their_order() -> None:
 @pytest.mark.parametrize(
     "wanted",
     [
-        [target(mu="0.3")],
+        pytest.param([target(mu="0.3")], marks=pytest.mark.soak),
         [target(alpha="0.05", beta="0.9")],
         [target(2, "1e-10"), target(1, "1e-4")],
         [target(advantage="0.1")],

@@ -54,6 +54,7 @@ from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.gaussian_mixture import GaussianMixture
+from exactdp.mechanisms.integer_noise import IntegerNoise
 from exactdp.mechanisms.laplace import Laplace
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.outcomes import Outcomes
@@ -281,7 +282,7 @@ def _kind(kind: type) -> _Kind:
 
 _MECHANISMS = (
     *(DiscreteGaussian, Gaussian, DiscreteLaplace, RandomizedResponse, ApproximateDP, Outcomes),
-    *(GaussianMixture, Laplace, PoissonSampled),
+    *(IntegerNoise, GaussianMixture, Laplace, PoissonSampled),
 )
 _RESULTS = (
     *(Composition, Effort, Bounds, Explanation, TradeOffCurve, CrossCheck, Opinion, Comparison, Gap, Risk),

@@ -12,12 +12,13 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from flint import acb, arb, ctx
+from flint import acb, arb
 
 from exactdp.balls import around_zero, ball, precision
 from exactdp.cache import Recent
-from exactdp.doubles import CLOSE_SLACK, FORMULA_SLACK, POWER_SLACK, SUM_SLACK, UNIT, Bools, Complexes, Floats, root
+from exactdp.doubles import CLOSE_SLACK, FORMULA_SLACK, POWER_SLACK, SUM_SLACK, UNIT, Bools, Complexes, Floats
 from exactdp.errors import AccuracyError
+from exactdp.mechanisms.gaussian_mixture_tails import delta_of_one
 from exactdp.mechanisms.loss import Loss, Tilted
 from exactdp.mechanisms.theta import log_one_plus
 from exactdp.mechanisms.trapezoidal_rule import DIGITS, Mixture, Rule, RulePoints
@@ -25,7 +26,6 @@ from exactdp.mechanisms.trapezoidal_rule import DIGITS, Mixture, Rule, RulePoint
 WORKING_BITS = 160
 """Working precision of the weights of a rule."""
 
-_ENOUGH_BITS = 70  # of relative accuracy of a formula in balls
 _MOST_BALLS = 6000  # points whose weights are computed in balls
 _LONGEST_REAL = 2500  # points of a rule on the real line from which on the shifted line is used
 _FIRST_LEVEL = 8.0  # kappa m up to which the first rule serves, each later one four times as far
@@ -36,6 +36,7 @@ _AT_ONCE = 1 << 19  # points times frequencies evaluated together
 _BLOCK = 128  # equally spaced frequencies whose powers are shared
 _TINY = 1e-60
 _FEW = 16  # points in one product of matrices
+_SOME, _GROUP = 16, 8  # terms of a sum that are added in any order, and such sums that are added
 _MANY = 4096  # frequencies from which on powers are shared
 _HELD = 24
 
@@ -92,59 +93,7 @@ class MixtureLoss(Loss):
 
     def delta(self, y: arb) -> tuple[arb, arb] | None:
         """Normal tails on both sides of the output whose loss is y."""
-        if self.mixture.spacing is not None:
-            return None
-        target = float((-y if self._backward else y).mid())
-        for bits in (WORKING_BITS, 2 * WORKING_BITS, 4 * WORKING_BITS):
-            with precision(bits):
-                found = self._tails(-y if self._backward else y, y.exp(), target)
-                if found is not None and found[0].rel_accuracy_bits() >= _ENOUGH_BITS:
-                    return found
-        return None
-
-    def _tails(self, level: arb, growth: arb, near: float) -> tuple[arb, arb] | None:
-        """P(x > x0) - growth Q(x > x0), or in the other direction Q(x < x0) - growth P(x < x0), where log f(x0) = level; and
-        the second term, which is the slope."""
-        where = self._output_at(level, near)
-        if where is None:
-            return None
-        sign, root = -1 if self._backward else 1, arb(2).sqrt()
-        tails = [(sign * (where - m) / root).erfc() / 2 for _, m in self._components]
-        mixed = sum((p * t for (p, _), t in zip(self._components, tails, strict=True)), arb(0))
-        single = (sign * where / root).erfc() / 2
-        one, two = (single, mixed) if self._backward else (mixed, single)
-        return one - growth * two, growth * two
-
-    @property
-    def _components(self) -> list[tuple[arb, arb]]:
-        """p_i and m_i at the current precision."""
-        return [(ball(p), ball(s).sqrt()) for p, s in zip(self.mixture.weights, self.mixture.squares, strict=True)]
-
-    def _output_at(self, level: arb, near: float) -> arb | None:
-        """The x at which log f = level, enclosed by a change of sign (log f rises); None if it was not found."""
-        reach = 40.0 + 2 * abs(near) / self.mixture.widest
-        low, high = -reach, reach
-
-        def miss(x: float) -> float:
-            return float(self.mixture.losses(np.array([x])).real[0]) - near
-
-        if not miss(low) < 0 < miss(high):
-            return None
-        x = arb(root(miss, low, high))
-
-        def change(at: arb) -> tuple[arb, arb]:
-            parts = [p * (m * at - m * m / 2).exp() for p, m in self._components]
-            total = sum(parts, arb(0))
-            slope = sum((m * part for (_, m), part in zip(self._components, parts, strict=True)), arb(0)) / total
-            return total.log() - level, slope
-
-        for _ in range(12):
-            off, slope = change(x)
-            x = (x - off / slope).mid()
-        radius = abs(change(x)[0] / change(x)[1]).upper() * 4 + arb(2) ** (-ctx.prec + 20)
-        if bool(change(x - radius)[0] < 0) and bool(change(x + radius)[0] > 0):
-            return (x - radius).union(x + radius)
-        return None
+        return None if self.mixture.spacing is not None else delta_of_one(self.mixture, y, self._backward)
 
     def tilted(self, tilt: Fraction) -> Tilted:
         """The rule's points with tilted weights."""
@@ -186,8 +135,7 @@ def weigh(mixture: Mixture, rho: Fraction, rule: Rule) -> Weighed:
         for j in points.index[keep].tolist():
             x = j * step
             at = acb(x, arb(rule.shift)) if rule.shift else x
-            change = sum((p * (m * at - half).expm1() for p, m, half in components if m != 0), type(at)(0))
-            loss = (1 + change).log() if rule.shift else change.log1p()
+            loss = _log_ratio(components, at)
             losses.append(loss)
             terms.append((power * loss - at * at / 2).exp() * factor)
         if rule.shift:
@@ -195,6 +143,15 @@ def weigh(mixture: Mixture, rho: Fraction, rule: Rule) -> Weighed:
         total = sum(terms, arb(0))
         doubt = math.exp(log_left_out) + math.exp(rule.log_error)
         return Weighed(losses, terms, (total * (1 + around_zero(arb(2 * doubt)))).log(), log_left_out)
+
+
+def _log_ratio(components: list[tuple[arb, arb, arb]], at: arb | acb) -> arb | acb:
+    """log f, without cancellation wherever f is: around 1, and far below the working precision."""
+    if isinstance(at, arb):
+        change = sum((p * (m * at - half).expm1() for p, m, half in components if m != 0), arb(0))
+        if bool(abs(change) < 0.5):
+            return change.log1p()
+    return sum((p * (m * at - half).exp() for p, m, half in components), type(at)(0)).log()
 
 
 def _factor(mixture: Mixture, step: arb) -> arb:
@@ -253,8 +210,9 @@ class _Table:
         angles = np.multiply.outer(kappa, self.values)
         half, reach = np.sin(0.5 * angles), np.abs(angles)
         change = np.empty(len(kappa), dtype=np.complex128)
-        change.real, change.imag = -2 * ((half * half) @ self.weights), np.sin(angles) @ self.weights
-        size = np.minimum(2 * reach, 3 + reach) @ self.weights * (1 + len(self.weights) / 64)
+        half *= half
+        change.real, change.imag = -2 * _dot(half, self.weights), _dot(np.sin(angles), self.weights)
+        size = np.minimum(2 * reach, 3 + reach) @ self.weights * (_terms_lost(len(self.weights)) / 64)
         return log_one_plus(change, size, self.doubt)
 
     def _plain(self, kappa: Floats) -> tuple[Complexes, Floats]:
@@ -276,6 +234,23 @@ class _Table:
         size = 1.5 * sizes.sum(axis=1) + (sizes @ self._reach) * (starts + step * _BLOCK)
         size *= (_FEW + len(self.values) / _FEW + 16) / 64
         return log_one_plus(total.ravel() - 1, np.repeat(size, _BLOCK), self.doubt + len(self.values) * _TINY)
+
+
+def _dot(rows: Floats, weights: Floats) -> Floats:
+    """rows @ weights over _SOME columns at a time, and these sums over _GROUP at a time: see `_terms_lost`."""
+    total = np.zeros(len(rows))
+    for start in range(0, len(weights), _SOME * _GROUP):
+        group = np.zeros(len(rows))
+        for first in range(start, min(start + _SOME * _GROUP, len(weights)), _SOME):
+            group += rows[:, first : first + _SOME] @ weights[first : first + _SOME]
+        total += group
+    return total
+
+
+def _terms_lost(count: int) -> float:
+    """Units of rounding lost by `_dot` of so many terms, each of which has lost at most 16: a sum in any order loses one for each
+    of its terms."""
+    return 16 + _SOME + _GROUP + count / (_SOME * _GROUP) + 1
 
 
 def _without_tiny(values: Complexes) -> Complexes:

@@ -19,6 +19,7 @@ from flint import arb
 
 from exactdp.balls import BITS, ball, precision
 from exactdp.doubles import FORMULA_SLACK, PHASE_ERROR, POWER_SLACK, UNDERFLOW, UNIT, Complexes, Floats, Ints
+from exactdp.errors import AccuracyError
 from exactdp.mechanisms.theta import log_cf_of_atoms
 
 _PAIRED = 24  # atoms among which pairs for the sieve are looked for
@@ -112,6 +113,8 @@ class Loss(ABC):
     """Whether the finite loss takes one value only."""
     widest: float
     """An upper estimate of the variance under any tilt. Heuristic: affects speed only."""
+    has_transform: bool = True
+    """Whether `tilted` knows the characteristic function; if not, values are listed only."""
     bends: bool = False
     """Whether the variance changes by orders of magnitude with the tilt. Heuristic: affects speed and accuracy only."""
     quadratic: float | None = None
@@ -167,13 +170,20 @@ class FiniteLoss(Loss):
         greatest: Fraction | None = None,
     ) -> None:
         self._units, self._rows = tuple(units), [tuple(r) for r in rows]
-        self.lost, self.greatest, self.is_constant = Fraction(lost), greatest, len(self._rows) == 1
+        with precision(BITS):
+            values = [
+                offset + sum((u * n for u, n in zip(self._units, row, strict=True)), arb(0)) for row in self._rows
+            ]
+        self._set(values, probabilities, lost, greatest)
+
+    def _set(
+        self, values: list[arb], probabilities: Sequence[arb], lost: Fraction | int, greatest: Fraction | None
+    ) -> None:
+        self.lost, self.greatest, self.is_constant = Fraction(lost), greatest, len(values) == 1
+        self._values = values
         with precision(BITS):
             finite = sum(probabilities, arb(0))  # not 1 - lost, which would cancel
             self._given = [p / finite for p in probabilities]  # given that the loss is finite
-            self._values = [
-                offset + sum((u * n for u, n in zip(self._units, row, strict=True)), arb(0)) for row in self._rows
-            ]
             self.ends = reduce(arb.min, self._values), reduce(arb.max, self._values)
         self._floats = np.array([float(v.mid()) for v in self._values])
         self._logs = np.array([float(p.log().mid()) for p in self._given])
@@ -224,6 +234,38 @@ class FiniteLoss(Loss):
             sizes = [p * (at * (x - base)).exp() for p, x in zip(self._given, self._values, strict=True)]
             total = sum(sizes, arb(0))
             return np.array([float((s / total).mid()) for s in sizes])
+
+
+class ListedLoss(FiniteLoss):
+    """A loss with very many values, on no lattice: they are listed, and nothing else is known of them."""
+
+    has_transform = False
+    unit = None
+
+    def __init__(self, values: list[arb], probabilities: Sequence[arb], lost: Fraction | int = 0) -> None:
+        self._set(values, probabilities, lost, None)
+
+    def tilted(self, tilt: Fraction) -> Tilted:
+        """The values with tilted probabilities."""
+        return _TiltedListed(self, tilt)
+
+
+class _TiltedListed(Tilted):
+    """Values measured from the one with the largest tilted probability."""
+
+    def __init__(self, loss: ListedLoss, tilt: Fraction) -> None:
+        self._weights = loss.weights(tilt)
+        self.anchor = loss._values[int(np.argmax(self._weights))]
+        with precision(BITS):
+            self._losses = np.array([float((x - self.anchor).mid()) for x in loss._values])
+
+    def values(self) -> tuple[Floats, Floats, float, float, float]:
+        """The list."""
+        error = 2 * UNIT * float(np.max(np.abs(self._losses)))
+        return self._losses, self._weights, error, 4 * UNIT, len(self._weights) * UNDERFLOW
+
+    def log_cf(self, v: Floats, omega: Floats) -> tuple[Complexes, Floats]:
+        raise AccuracyError("The Fourier sum does not apply: a mechanism has too many values.")
 
 
 class _TiltedFinite(Tilted):

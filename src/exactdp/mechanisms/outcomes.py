@@ -12,11 +12,13 @@ from flint import arb
 from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, ball, fraction, precision
 from exactdp.errors import InvalidInputError
-from exactdp.mechanisms.loss import FiniteLoss, Loss
+from exactdp.mechanisms.loss import FiniteLoss, ListedLoss, Loss
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import Number, exact_text, rational, shown
 
-MOST_OUTCOMES = 1024
+MOST_OUTCOMES = 10_000
+MOST_RELATED = 64
+"""Different losses up to which a common unit is looked for and the characteristic function is used."""
 
 
 @steady
@@ -36,8 +38,8 @@ class Outcomes(Mechanism):
     q: tuple[Fraction, ...]
 
     def __init__(self, p: Iterable[Number], q: Iterable[Number]) -> None:
-        object.__setattr__(self, "p", _distribution(p, "p"))
-        object.__setattr__(self, "q", _distribution(q, "q"))
+        object.__setattr__(self, "p", distribution(p, "p"))
+        object.__setattr__(self, "q", distribution(q, "q"))
         if len(self.p) != len(self.q):
             raise InvalidInputError(
                 f"p and q must list the same outcomes. Found {len(self.p)} and {len(self.q)} of them."
@@ -60,31 +62,55 @@ class Outcomes(Mechanism):
 
     def loss(self) -> Loss:
         """log(p / q) under p; its `reversed` is log(q / p) under q."""
-        return _OutcomesLoss(self.p, self.q)
+        return loss_of(self.p, self.q)
 
     def __str__(self) -> str:
         return f"Outcomes({_listed(self.p)}, {_listed(self.q)})"
 
 
-class _OutcomesLoss(FiniteLoss):
-    """The loss of p against q: outcomes of equal ratio are one value, outcomes with q = 0 an infinite one."""
+def loss_of(p: tuple[Fraction, ...], q: tuple[Fraction, ...]) -> Loss:
+    """log(p / q) under p: outcomes of equal ratio are one value, outcomes with q = 0 an infinite one."""
+    mass: dict[Fraction, Fraction] = {}
+    lost = Fraction(0)
+    for a, b in zip(p, q, strict=True):
+        if b == 0:
+            lost += a
+        elif a:
+            mass[a / b] = mass.get(a / b, Fraction(0)) + a
+    ratios = sorted(mass)
+    with precision(BITS):
+        probabilities = [ball(mass[r]) for r in ratios]
+    if len(ratios) > MOST_RELATED:
+        return _ManyOutcomes((p, q), ratios, probabilities, lost)
+    return _OutcomesLoss((p, q), ratios, probabilities, lost)
 
-    def __init__(self, p: tuple[Fraction, ...], q: tuple[Fraction, ...]) -> None:
-        self._p, self._q = p, q
-        mass: dict[Fraction, Fraction] = {}
-        lost = Fraction(0)
-        for a, b in zip(p, q, strict=True):
-            if b == 0:
-                lost += a
-            elif a:
-                mass[a / b] = mass.get(a / b, Fraction(0)) + a
-        ratios = sorted(mass)
+
+_Tables = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
+
+
+class _OutcomesLoss(FiniteLoss):
+    """Few values: on a lattice, or each with a unit of its own."""
+
+    def __init__(self, tables: _Tables, ratios: list[Fraction], probabilities: list[arb], lost: Fraction) -> None:
+        self._tables = tables
         steps, rows = _grid(ratios)
         with precision(BITS):
-            super().__init__(_log(ratios[0]), [_log(s) for s in steps], rows, [ball(mass[r]) for r in ratios], lost)
+            super().__init__(_log(ratios[0]), [_log(s) for s in steps], rows, probabilities, lost)
 
     def reversed(self) -> Loss:
-        return _OutcomesLoss(self._q, self._p)
+        return loss_of(*self._tables[::-1])
+
+
+class _ManyOutcomes(ListedLoss):
+    """Very many values."""
+
+    def __init__(self, tables: _Tables, ratios: list[Fraction], probabilities: list[arb], lost: Fraction) -> None:
+        self._tables = tables
+        with precision(BITS):
+            super().__init__([_log(r) for r in ratios], probabilities, lost)
+
+    def reversed(self) -> Loss:
+        return loss_of(*self._tables[::-1])
 
 
 def _grid(ratios: list[Fraction]) -> tuple[list[Fraction], list[tuple[int, ...]]]:
@@ -130,12 +156,13 @@ def _log(ratio: Fraction) -> arb:
     return ball(ratio - 1).log1p() if Fraction(1, 2) < ratio < 2 else ball(ratio).log()
 
 
-def _distribution(values: Iterable[Number], name: str) -> tuple[Fraction, ...]:
+def distribution(values: Iterable[Number], name: str) -> tuple[Fraction, ...]:
+    """A list of probabilities, read exactly."""
     if isinstance(values, str) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
         raise InvalidInputError(f"{name} must be a list of probabilities. Found {shown(values)}.")
     listed = list(values)
     if not 1 <= len(listed) <= MOST_OUTCOMES:
-        raise InvalidInputError(f"{name} must have from 1 to {MOST_OUTCOMES} outcomes. Found {len(listed)} of them.")
+        raise InvalidInputError(f"{name} must have from 1 to {MOST_OUTCOMES:,} outcomes. Found {len(listed)} of them.")
     result = tuple(rational(value, f"{name}[{i}]") for i, value in enumerate(listed))
     for i, value in enumerate(result):
         if value < 0:

@@ -40,8 +40,8 @@ def errors(measure: str, budgets: Floats, kinds: Sequence[CellNoise]) -> tuple[F
     The 95% margin is 1.96 standard errors (log 20 scales of Laplace noise), before it is rounded to a whole count.
 
     >>> value, slope = errors("variance", np.array([0.1, 100.0]), [USUAL, USUAL])
-    >>> f"{value[0]:.4f} {slope[0]:.4f} {value[1]:.3e}"
-    '10.0000 -100.0000 3.858e-22'
+    >>> f"{value[0]:.4f} {slope[0]:.4f} {value[1]:.1e}"
+    '10.0000 -100.0000 3.9e-22'
     """
     values, slopes = np.empty_like(budgets), np.empty_like(budgets)
     groups = np.array([kind.kind for kind in kinds])

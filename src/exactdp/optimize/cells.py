@@ -23,8 +23,8 @@ def chosen_cells(release: Release, text: str) -> tuple[Cell, ...]:
     """The cells that a text names: a level (all its queries), a query (in all levels), both, several texts joined by `;`, or all.
 
     >>> from exactdp.census import release
-    >>> chosen_cells(release("pl94-units-us"), "County; US H1")
-    (('County', 'H1'), ('US', 'H1'))
+    >>> chosen_cells(release("pl94-units-us"), "County; US detailed")
+    (('County', 'detailed'), ('US', 'detailed'))
     """
     found: dict[Cell, None] = {}
     for part in text.split(";"):

@@ -17,6 +17,8 @@ from exactdp.numbers import Number, exact_repr, positive, rational, shown
 from exactdp.optimize.accuracy import MEASURES, RELATIVE, VARIANCE, errors
 from exactdp.optimize.cells import all_cells, chosen_cells
 
+_LARGEST_WEIGHT = Fraction(10**100)  # beyond it, and below its inverse, sums of errors leave the range of doubles
+
 _EMPTY: Mapping[str, Number] = MappingProxyType({})
 
 
@@ -57,6 +59,11 @@ class Objective:
                 given[cell] = rational(weight, "A weight")
                 if given[cell] < 0:
                     raise InvalidInputError(f"A weight must not be negative. Found {shown(weight)} for {shown(text)}.")
+                if given[cell] and not 1 / _LARGEST_WEIGHT <= given[cell] <= _LARGEST_WEIGHT:
+                    raise InvalidInputError(
+                        f"A weight must be 0 or between 1e-100 and 1e100. Found {shown(weight)} for {shown(text)}; "
+                        "only the ratios of weights matter."
+                    )
         counts: dict[tuple[str, str], Fraction] = {}
         for text, count in self.typical.items():
             counts.update(dict.fromkeys(chosen_cells(release, text), positive(count, "A typical count")))

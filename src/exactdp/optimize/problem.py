@@ -85,7 +85,7 @@ class BudgetProblem:
             if low > high:
                 one, two = self.lower[i], self.upper[j]
                 needs = f"{one.said} needs a budget of at least {about(one.value)} in {cell_name(self.cells[i])}"
-                tied = "" if i == j else ", with which it is tied,"
+                tied = "" if i == j else ", with which it is tied"
                 raise InvalidInputError(
                     f"The requirements contradict each other: {needs}, and {two.said} allows at most {about(two.value)} in "
                     f"{cell_name(self.cells[j])}{tied}. Loosen one of them."

@@ -65,7 +65,7 @@ def requirement(release: Release, text: str) -> Requirement:
     >>> from exactdp.census import release as built_in
     >>> found = requirement(built_in("pl94-units-us"), "County: margin <= 20")
     >>> found.cells, found.kind, found.bound
-    ((('County', 'H1'),), 'margin', Fraction(20, 1))
+    ((('County', 'detailed'),), 'margin', Fraction(20, 1))
     """
     if not isinstance(text, str):
         raise InvalidInputError(f"A requirement is a text such as 'County total: margin <= 20'. Found {shown(text)}.")

@@ -66,7 +66,7 @@ class Aim:
             return found
 
         low, high = (np.log(self.errors.worst(end) + 1e-300) for end in (problem.high, floor))
-        for _ in range(60):
+        for _ in range(60 if not self.before else 30):
             middle = (low + high) / 2
             fits = bool((costs @ unknowns(np.exp(middle)) <= limits).all())
             low, high = (low, middle) if fits else (middle, high)

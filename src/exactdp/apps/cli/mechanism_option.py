@@ -16,6 +16,7 @@ from exactdp.mechanisms.approximate_dp import ApproximateDP
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian
+from exactdp.mechanisms.integer_noise import IntegerNoise
 from exactdp.mechanisms.laplace import Laplace
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.poisson_sampled import PoissonSampled
@@ -34,8 +35,19 @@ _KINDS: dict[str, Callable[..., Mechanism]] = {
     "reallaplace": Laplace,
     "randomizedresponse": RandomizedResponse,
     "approximatedp": ApproximateDP,
+    "binomial": IntegerNoise.binomial,
+    "truncatedgaussian": IntegerNoise.truncated_gaussian,
+    "clampedgaussian": IntegerNoise.clamped_gaussian,
+    "truncatedlaplace": IntegerNoise.truncated_laplace,
+    "clampedlaplace": IntegerNoise.clamped_laplace,
+    "staircase": IntegerNoise.staircase,
+    "cellkey": IntegerNoise.cell_key,
+    "table": IntegerNoise.from_csv,
 }
-_NAMES = "discrete_gaussian, gaussian, laplace, real_laplace, randomized_response, approximate_dp, poisson"
+_NAMES = (
+    "discrete_gaussian, gaussian, laplace, real_laplace, randomized_response, approximate_dp, poisson, binomial, "
+    "truncated_gaussian, clamped_gaussian, truncated_laplace, clamped_laplace, staircase, cell_key, table"
+)
 _PLAIN = re.compile(
     r"(?:(?P<name>sigma2?)\s*=)?(?P<number>[^:*=(){}]+)(?::(?P<sensitivity>[^:*]+))?(?:\*(?P<count>[^:*]+))?"
 )
@@ -44,7 +56,7 @@ _SAMPLED = re.compile(
     r"poisson(?:[ _-]?sampled)?\((?P<inner>[^()]*(?:\([^()]*\))?[^(),]*),(?P<rate>[^()]*)\)\s*(?:\*(?P<count>[^:*()]+))?",
     re.I,
 )
-_WHOLE_ARGUMENTS = {"sensitivity", "categories"}
+_WHOLE_ARGUMENTS = {"sensitivity", "categories", "bound", "trials", "step"}
 
 
 def read_mechanisms(texts: Iterable[str]) -> Composition:
@@ -119,6 +131,8 @@ def _made(kind: str, arguments: str, text: str) -> Mechanism:
             )
     try:
         return make(*given, **named)
+    except OSError as error:
+        raise InvalidInputError(f"The table of {shown(text)!r} cannot be read: {error.strerror}.") from None
     except TypeError:
         raise InvalidInputError(
             f"{shown(kind)} takes numbers, or names such as sensitivity=2, in parentheses. Found {shown(text)!r}."

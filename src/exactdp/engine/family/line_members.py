@@ -149,7 +149,7 @@ class LineMembers:
     @cached_property
     def can_share(self) -> bool:
         """Whether contours can be shared: losses that are symmetric, always finite, without an end for any pair; few classes."""
-        if not all(loss.reversed() is loss and not loss.lost for loss in self.losses):
+        if not all(loss.has_transform and loss.reversed() is loss and not loss.lost for loss in self.losses):
             return False
         endless = self.of_pairs(np.array([float(loss.ends[1] is None) for loss in self.losses]))
         return bool((endless > 0).all()) and len(self.classes) <= _MOST_CLASSES

@@ -174,7 +174,7 @@ def _listed(part: Part, view: Tilted, tilt: Fraction) -> _Listed:
         one, every = float(view.anchor.mid()), float((part.count * view.anchor).mid())
     if view.by_frequency:
         raise AccuracyError("The dense method does not apply: a mechanism's loss has a density.")
-    if not view.units:
+    if part.loss.is_constant:
         return _Listed(np.array([every]), np.ones(1), 1, 0.0, 0.0)
     atoms = view.atoms(_CUT)
     if atoms is None:

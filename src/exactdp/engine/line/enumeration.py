@@ -110,7 +110,7 @@ def list_values(total: TotalLoss, tilt: Fraction, looks: int) -> list[ListedValu
     with precision(BITS):
         for part in total.parts:
             tilted = part.loss.tilted(tilt)
-            if not (tilted.units or tilted.spread or tilted.by_frequency):
+            if part.loss.is_constant:
                 one = np.ones(1)
                 result.append(ListedValues(part.count * tilted.anchor, np.zeros(1), one, 0.0, 0.0, 0.0))
                 continue

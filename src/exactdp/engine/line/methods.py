@@ -169,9 +169,9 @@ class LineMethods:
         logs = np.minimum(logs + FORMULA_SLACK * (1 + np.abs(nu * np.array(thresholds))), 0.0)
         return Bracket(logs, np.zeros_like(logs), np.ones_like(logs)), np.full_like(logs, abs(nu))
 
-    def method(self, rung: LineRung) -> Method:
-        """What is asked first for the thresholds of a rung."""
-        return next(m for place in range(_METHODS) if (m := self._method(rung, place)) is not None)
+    def method(self, rung: LineRung) -> Method | None:
+        """What is asked first for the thresholds of a rung, if there is more than Markov's inequality."""
+        return next((m for place in range(_METHODS) if (m := self._method(rung, place)) is not None), None)
 
     def _method(self, rung: LineRung, place: int) -> Method | None:
         """One of the methods for the thresholds of a rung, None where it does not apply; the most recent ones are held."""
@@ -202,8 +202,10 @@ class LineMethods:
         rest = LineMethods(found[1], less, self.depth + 1)
         return Conditioning(self.total, found[1], rung.payoff, rung.tilt, listed, rest)
 
-    def fourier_sum(self, rung: LineRung) -> LineContour:
+    def fourier_sum(self, rung: LineRung) -> LineContour | None:
         """The smoothed Fourier sum, as fine as the effort allows."""
+        if not all(part.loss.has_transform for part in self.total.parts):
+            return None
         return LineContour(make_line_plan(self.total, rung, self.effort))
 
     def _fine_sum(self, rung: LineRung) -> Method | None:
@@ -250,7 +252,8 @@ class LineMethods:
         if self.total.delta(y) is not None:
             return Used("closed form", Payoff.DELTA, 1, ())
         rung = self._ladder.rung_of(float(y.mid()))
-        found = self.method(rung).used(y)
+        method = self.method(rung)
+        found = Used("Markov's inequality", rung.payoff, 1, ()) if method is None else method.used(y)
         return replace(found, rows=(("tilt", about(rung.tilt)), *found.rows))
 
 

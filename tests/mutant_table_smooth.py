@@ -1,0 +1,74 @@
+"""The mutants of sampled and other smooth mechanisms (docs/theory/smooth.md)."""
+
+from __future__ import annotations
+
+_SAMPLED = ["tests/mechanisms/test_sampled.py", "-m", "not soak"]
+
+TESTS = {
+    "mechanisms/trapezoidal_rule.py": _SAMPLED,
+    "mechanisms/gaussian_mixture_loss.py": _SAMPLED,
+    "mechanisms/poisson_sampled.py": _SAMPLED,
+    "mechanisms/laplace.py": ["tests/mechanisms/test_laplace.py"],
+}
+
+_RULE, _LOSS = "mechanisms/trapezoidal_rule.py", "mechanisms/gaussian_mixture_loss.py"
+
+MUTANTS = [
+    ("the growth of the density forgotten", _RULE, "grown = y * y / 2", "grown = 0 * y"),
+    ("the zero of f forgotten", _RULE, "grown + rho * np.log", "grown + 0 * np.log"),
+    ("what the frequency adds below the real line forgotten", _RULE, "+ kappa * m * np.maximum", "+ 0 * np.maximum"),
+    (
+        "a strip twice as wide",
+        _RULE,
+        "- 2 * math.pi * float(c[best]) / step",
+        "- 4 * math.pi * float(c[best]) / step",
+    ),
+    ("one term for all that the range leaves out", _RULE, "- math.log(-math.expm1(-r * step)) for", "for"),
+    ("upper moments a little too low", _RULE, "min(upper + POWER_SLACK * (1 + size)", "min(upper - 1e-11 * (1 + size)"),
+    ("convexity with a smaller exponent", _RULE, "rho * (rho - 1) / 2)", "rho * (rho - 1.01) / 2)"),
+    ("a decay 1% too fast", _LOSS, "- omega * points.losses.imag", "- 1.01 * omega * points.losses.imag"),
+    (
+        "weights of a rule off by a billionth",
+        _LOSS,
+        "terms.append((power * loss",
+        "terms.append((1 + 1e-9) ** 0.5 * (power * loss",
+    ),
+    (
+        "rounding of a plain sum forgotten",
+        _LOSS,
+        "(sizes @ self._reach) * kappa\n",
+        "(sizes @ self._reach) * 0\n        size = 0 * size\n",
+    ),
+    ("the other direction counted half", "accounting/directions.py", "- math.log1p(nu)\n", "- math.log1p(nu) - 0.7\n"),
+    (
+        "records sampled less often",
+        "mechanisms/poisson_sampled.py",
+        "math.comb(k, n) * q**n",
+        "math.comb(k, n) * (q / 1) ** n * (n < 2)",
+    ),
+    (
+        "outcomes without the record forgotten",
+        "mechanisms/poisson_sampled.py",
+        "if other.lost and rate < 1:",
+        "if False:",
+    ),
+    (
+        "the ends of a Laplace density counted half",
+        "mechanisms/laplace.py",
+        "(self._high + self._low) / max(omega",
+        "0.5 * (self._high + self._low) / max(omega",
+    ),
+    ("a Laplace peak twice as strong", "mechanisms/laplace.py", "strength = 2 * self._up", "strength = 4 * self._up"),
+    (
+        "a Laplace moment too low",
+        "mechanisms/laplace.py",
+        "for x in exponents) / 2) + POWER_SLACK * size",
+        "for x in exponents) / 2) - POWER_SLACK * size",
+    ),
+    (
+        "the decay beyond the last node counted twice",
+        "engine/line/plan.py",
+        "+ self.log_decay(omega)",
+        "+ 2 * self.log_decay(omega)",
+    ),
+]
