@@ -22,7 +22,7 @@ TABLE = DOCS / "data" / "which-noise.csv"
 FIGURE = DOCS / "images" / "which-noise.svg"
 MAPS = {
     "mu": ((1, 2, 4, 8, 16, 32), ("1/4", "1/2", "1", "2")),
-    "epsilon": ((1, 2, 4, 8, 16), ("1/2", "1", "2", "4")),
+    "epsilon": ((1, 2, 4, 8), ("1/2", "1", "2", "4")),
 }
 """The counts and the targets of each map."""
 DELTA = "1e-6"

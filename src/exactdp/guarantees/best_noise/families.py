@@ -35,6 +35,8 @@ FAMILIES = (
     NoiseFamily("discrete Gaussian", DiscreteGaussian),
     NoiseFamily("Gaussian", Gaussian),
     NoiseFamily("discrete Laplace", _discrete_laplace),
-    NoiseFamily("Laplace", _laplace),
 )
 """In the order in which equals are listed."""
+
+LAPLACE = NoiseFamily("Laplace", _laplace)
+"""Real Laplace noise; it is not among those that race unless asked for, because many copies of it take long to calibrate."""
