@@ -100,10 +100,13 @@ class BestDesign:
     @property
     def statement(self) -> str:
         """What is proved, in a sentence."""
-        if self.bound is None:
-            return "The guarantee is proved; how far the design is from the best one is not."
         gap = self.gap or 0.0
+        if self.bound is None or gap >= _SAYS_NOTHING:
+            return "The guarantee is proved; how far the design is from the best one is not."
         return f"The guarantee is proved, and so is that {self.bound}: at most {percent(gap, UP, 4)} better."
+
+
+_SAYS_NOTHING = 0.9  # a bound below a tenth of the objective is none that anyone can use
 
 
 @steady

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from exactdp.arithmetic_state import steady
 from exactdp.census.budget_costs import cell_costs
-from exactdp.census.cell_noise import USUAL
+from exactdp.census.cell_noise import DISCRETE_LAPLACE, USUAL
 from exactdp.census.margins import CountNoise, noise_of
 from exactdp.census.releases import NO_RECORD, Release
 from exactdp.census.worst_pair import Candidates
@@ -136,6 +136,12 @@ def explain(release: Release, *, delta: Number, step: Number = STEP) -> DesignEx
     '30.15 9.49 0.03'
     """
     share, by = read_share(delta, "delta"), positive(step, "step")
+    others = [cell for cell, kind in release.noise.items() if kind.kind == DISCRETE_LAPLACE]
+    if others:
+        raise InvalidInputError(
+            f"What a cell costs is told for Gaussian noise, discrete or not. Found discrete Laplace noise in "
+            f"{' '.join(others[0])}; compare designs with exactdp sweep."
+        )
     candidates = Candidates.of(release, delta=share)
     tied = tuple(sorted(candidates.bounds))
     ends = candidates.bounds[tied[0]]
