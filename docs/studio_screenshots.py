@@ -64,9 +64,8 @@ def exchanging(page: Any) -> None:
     page.locator("#trade summary").click()
     page.locator("#trade-share").fill("20")
     page.locator("#trade-use:enabled").wait_for(timeout=PATIENCE)
-    page.locator("td.seen input[value^='~'], td.seen").first.wait_for()
     settle(page)
-    page.locator("#budget").evaluate("e => e.scrollIntoView({block: 'start'})")
+    page.mouse.move(0, 0)
 
 
 def error(page: Any) -> None:
@@ -101,6 +100,13 @@ SHOTS: list[tuple[str, tuple[int, int], str, Callable[[Any], None] | None]] = [
     ("light", (1440, 900), "light", None),
     ("dark", (1440, 900), "dark", None),
     ("laptop", (1280, 720), "light", None),
+    ("laptop-dark", (1280, 720), "dark", None),
+    ("wide", (1920, 1080), "light", None),
+    ("wide-dark", (1920, 1080), "dark", None),
+    ("tablet", (1024, 768), "light", None),
+    ("tablet-dark", (1024, 768), "dark", None),
+    ("phone", (390, 844), "light", None),
+    ("phone-dark", (390, 844), "dark", None),
     ("scenarios", (1440, 1290), "light", scenarios),
     ("exchange", (1440, 980), "light", exchanging),
     ("error", (1280, 720), "light", error),

@@ -51,6 +51,7 @@ GOOD: dict[str, Any] = {
         "give": SMALL["levels"][-1]["name"],
         "share": "1/10",
     },
+    "/optimize": {"design": SMALL, "delta": "1e-6", "epsilon": "8", "requirements": [], "minimize": "variance"},
     "/hold": {"design": SMALL, "delta": "1e-6", "epsilon": "8", "level": None},
     "/frontier": {"design": SMALL, "delta": "1e-6", "factors": ["1/2", "1"]},
     "/table": {"design": SMALL, "what": "pairs", "deltas": ["1e-10"], "epsilons": [], "alphas": []},

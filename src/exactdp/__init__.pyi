@@ -24,6 +24,10 @@ from exactdp.errors import ExactDPError as ExactDPError
 from exactdp.errors import InvalidInputError as InvalidInputError
 from exactdp.errors import LatticeTooFineError as LatticeTooFineError
 from exactdp.errors import MissingExtraError as MissingExtraError
+from exactdp.guarantees.best_noise.optimum import OptimalNoise as OptimalNoise
+from exactdp.guarantees.best_noise.optimum import optimal_noise as optimal_noise
+from exactdp.guarantees.best_noise.race import Race as Race
+from exactdp.guarantees.best_noise.race import race as race
 from exactdp.guarantees.calibration import Calibration as Calibration
 from exactdp.guarantees.calibration import calibrate as calibrate
 from exactdp.guarantees.calibration import calibrate_sigma2 as calibrate_sigma2

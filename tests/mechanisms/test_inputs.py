@@ -67,8 +67,8 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: Outcomes([0.5, 0.5], ["1/3", "1/3"]), "q must add up to exactly 1 .* Found the sum 2/3"),
     (lambda: Outcomes([1.5, -0.5], [0.5, 0.5]), r"p\[1\] must not be negative. Found -1/2"),
     (lambda: Outcomes([1], [0.5, 0.5]), "same outcomes. Found 1 and 2"),
-    (lambda: Outcomes([], []), "p must have from 1 to 64 outcomes. Found 0"),
-    (lambda: Outcomes(["1/65"] * 65, ["1/65"] * 65), "p must have from 1 to 64 outcomes. Found 65"),
+    (lambda: Outcomes([], []), "p must have from 1 to 1024 outcomes. Found 0"),
+    (lambda: Outcomes(["1/1025"] * 1025, ["1/1025"] * 1025), "p must have from 1 to 1024 outcomes. Found 1025"),
     (lambda: Outcomes([1, 0], [0, 1]), r"share an outcome .* Found p = \['1', '0'\] and q = \['0', '1'\]"),
     (lambda: Outcomes("0.5 0.5", [0.5, 0.5]), "p must be a list of probabilities. Found 0.5 0.5"),
     (lambda: Outcomes(1, [1]), "p must be a list of probabilities. Found 1"),  # type: ignore[arg-type]

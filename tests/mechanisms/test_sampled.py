@@ -149,6 +149,47 @@ def test_a_rate_of_one_is_the_mechanism_itself() -> None:
         assert two.lower <= one.upper
 
 
+@pytest.mark.parametrize("epsilon", [-3, 10, 100, 300])
+def test_a_ratio_far_below_a_unit_of_rounding_keeps_its_digits(epsilon: int) -> None:
+    """f = e^{8x - 32} is e^{-120} where the loss of two copies is decided; so it is with a vanishing weight at 0."""
+    exact = (Gaussian(1, 8) * 2).delta_bounds(epsilon)
+    alone, hardly = GaussianMixture(1, [8], [1]), GaussianMixture(1, [0, 8], ["1e-150", 1 - Fraction(1, 10**150)])
+    for mechanism in (alone, hardly, PoissonSampled(Gaussian(1, 8), 1)):
+        found = (mechanism * 2).delta_bounds(epsilon)
+        assert found.lower <= exact.upper * (1 + 1e-100)
+        assert exact.lower <= found.upper
+        assert found.upper - found.lower <= NARROW * found.upper
+
+
+def test_moments_of_mixtures_without_a_component_at_zero() -> None:
+    weights, squares = (Fraction(1, 2), Fraction(1, 2)), (Fraction(25), Fraction(100))
+    mixture = Mixture(weights, squares)
+    for rho in (-8.0, -1.0, -0.3, 0.5, 2.0):
+        with mpmath.workdps(40):
+            terms = [
+                mpmath.exp(-x * x / 2) * (mpmath.exp(5 * x - 12.5) / 2 + mpmath.exp(10 * x - 50) / 2) ** rho
+                for x in mpmath.arange(-90, 60, mpmath.mpf(1) / 16)
+            ]
+            exact = mpmath.log(mpmath.fsum(terms) / 16 / mpmath.sqrt(2 * mpmath.pi))
+        estimate, upper = mixture.log_moment(rho)
+        assert abs(estimate - exact) < 1e-9
+        assert exact <= upper <= exact + 1e-9
+
+
+def test_one_step_with_hardly_any_noise() -> None:
+    found = (PoissonSampled(Gaussian("1e-4"), "0.5") * 1).delta_bounds(5)
+    assert 0.5 - 1e-12 < found.lower <= found.upper < 0.5 + 1e-12
+
+
+def test_bounds_are_numbers_where_one_direction_has_ended_and_the_other_underflows() -> None:
+    sampled = PoissonSampled(Gaussian(1), "0.01")
+    for steps in (1, 2):
+        found = (sampled * steps).delta_bounds(60)
+        assert found == (0.0, 5e-324)
+        low, high = (sampled * steps).log_delta_bounds(60)
+        assert -5000 < low <= high < -600
+
+
 def test_sampled_outcomes_are_outcomes() -> None:
     p, q, r = (
         [Fraction(1, 2), Fraction(3, 8), Fraction(1, 8), Fraction(0)],

@@ -305,9 +305,10 @@ def _extreme(one: Bracket, two: Bracket, largest: bool) -> Bracket:
     lows, highs = [], []
     for b in (one, two):
         slack = EXP_SLACK * (1 + np.abs(b.log_scale) + np.abs(scale))
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             factor = np.exp(b.log_scale - scale)
-            lows.append(np.minimum(b.lower * factor * (1 - slack), 1e300))
+            # a lower bound of 0 stays 0, also next to a delta so small that the factor overflows
+            lows.append(np.where(b.lower == 0, 0.0, np.minimum(b.lower * factor * (1 - slack), 1e300)))
             # what underflows is not known to be 0
             most = np.maximum(np.minimum(b.upper * factor, 1e300), 1e-320) * (1 + slack)
             highs.append(np.where(b.upper == 0, 0.0, most))

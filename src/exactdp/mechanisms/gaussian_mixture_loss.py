@@ -122,7 +122,7 @@ class MixtureLoss(Loss):
 
     def _output_at(self, level: arb, near: float) -> arb | None:
         """The x at which log f = level, enclosed by a change of sign (log f rises); None if it was not found."""
-        reach = 40.0 + 2 * abs(near) / self.mixture.widest
+        reach = 40.0 + self.mixture.widest + 2 * abs(near) / self.mixture.widest
         low, high = -reach, reach
 
         def miss(x: float) -> float:
@@ -186,8 +186,7 @@ def weigh(mixture: Mixture, rho: Fraction, rule: Rule) -> Weighed:
         for j in points.index[keep].tolist():
             x = j * step
             at = acb(x, arb(rule.shift)) if rule.shift else x
-            change = sum((p * (m * at - half).expm1() for p, m, half in components if m != 0), type(at)(0))
-            loss = (1 + change).log() if rule.shift else change.log1p()
+            loss = _log_ratio(components, at)
             losses.append(loss)
             terms.append((power * loss - at * at / 2).exp() * factor)
         if rule.shift:
@@ -195,6 +194,15 @@ def weigh(mixture: Mixture, rho: Fraction, rule: Rule) -> Weighed:
         total = sum(terms, arb(0))
         doubt = math.exp(log_left_out) + math.exp(rule.log_error)
         return Weighed(losses, terms, (total * (1 + around_zero(arb(2 * doubt)))).log(), log_left_out)
+
+
+def _log_ratio(components: list[tuple[arb, arb, arb]], at: arb | acb) -> arb | acb:
+    """log f, without cancellation wherever f is: around 1, and far below the working precision."""
+    if isinstance(at, arb):
+        change = sum((p * (m * at - half).expm1() for p, m, half in components if m != 0), arb(0))
+        if bool(abs(change) < 0.5):
+            return change.log1p()
+    return sum((p * (m * at - half).exp() for p, m, half in components), type(at)(0)).log()
 
 
 def _factor(mixture: Mixture, step: arb) -> arb:

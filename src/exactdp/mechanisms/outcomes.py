@@ -16,7 +16,7 @@ from exactdp.mechanisms.loss import FiniteLoss, Loss
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import Number, exact_text, rational, shown
 
-MOST_OUTCOMES = 64
+MOST_OUTCOMES = 1024
 
 
 @steady

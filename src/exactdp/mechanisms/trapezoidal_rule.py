@@ -36,7 +36,6 @@ _REACH = 11.0  # deviations beyond the means of all tilted components: e^{-11^2 
 _STEEP = 2.0  # the least rate at which the integrand must fall beyond the last point
 _INSIDE = 0.97  # of the strip in which f has no zero
 _STRIPS = np.geomspace(1e-4, 1.0, 97)  # half-widths tried, relative to the largest
-_IN_RANGE = 600.0  # exponents below which no exponential overflows
 _LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
 
 
@@ -90,12 +89,13 @@ class Mixture:
         """log f(x), on the principal branch, within 16 units of rounding of 1 + m |x| + m^2, or of itself."""
         logs, m = self.floats
         exponents = np.multiply.outer(m, x) - (0.5 * m * m)[:, None]
-        if not self.squares[0] and float(exponents.real.max()) < _IN_RANGE:
-            small: Floats | Complexes = np.log1p(np.exp(logs) @ np.expm1(exponents))
-            return small
+        with np.errstate(over="ignore", invalid="ignore"):
+            change = np.exp(logs) @ np.expm1(exponents)
+            near = np.abs(change) < 0.5  # elsewhere 1 + change would cancel: f may be far below a unit of rounding
         exponents += logs[:, None]
         top = exponents.real.max(axis=0)
         result: Floats | Complexes = top + np.log(np.exp(exponents - top).sum(axis=0))
+        result[near] = np.log1p(change[near])
         return result
 
     def slope(self, x: float) -> float:

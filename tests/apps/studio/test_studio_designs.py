@@ -223,6 +223,7 @@ def test_bad_bodies(studio: Studio, body: bytes, status: int, sentence: str) -> 
         ("/convert", {"rho": "1e11", "deltas": ["0.1"]}, {"field": "rho"}),
         ("/convert", {"rho": "1e400", "alphas": ["0.1"]}, {"field": "rho"}),
         ("/convert", {"rho": 1, "epsilons": ["x"]}, {"field": "epsilon"}),
+        ("/convert", {"rho": 1, "deltas": [""]}, {"field": "delta"}),
         ("/calibrate", {"design": SMALL, "epsilon": "5", "delta": "2"}, {"field": "delta"}),
         ("/calibrate", {"design": SMALL, "alpha": "0", "beta": "2"}, {"field": "alpha"}),
         ("/calibrate", {"design": SMALL, "epsilon": "x"}, None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -111,3 +112,23 @@ def test_certificates_are_verified(studio: Studio) -> None:
     response = studio.post("/verify", {"text": '{"format": "something"}'})
     assert response.status_code == 422
     assert response.json()["error"].endswith(".")
+
+
+def test_a_design_is_optimised_for_a_requirement(studio: Studio) -> None:
+    level = list(DESIGN.table)[-1]
+    body = {"design": SMALL, "delta": "1e-6", "epsilon": "8", "requirements": [f"{level}: margin <= 4"]}
+    found = studio.post("/optimize", body).json()
+    table = {
+        one["name"]: {query["name"]: Fraction(query["rho"]) for query in one["queries"]}
+        for one in found["design"]["levels"]
+    }
+    best = replace(DESIGN, table=table)
+    assert best.account().epsilon("1e-6") == found["epsilon"]["upper"] <= 8
+    assert margin(best, level) <= 4
+    assert {row["level"]: (row["before"], row["after"]) for row in found["levels"]} == {
+        name: (margin(DESIGN, name), margin(best, name)) for name in DESIGN.table
+    }
+    assert "The guarantee is proved" in found["statement"]
+    refused = studio.post("/optimize", {**body, "requirements": [f"{level}: margin <= 0"]})
+    assert refused.status_code == 422
+    assert refused.json()["error"].endswith(".")

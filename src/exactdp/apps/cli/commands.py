@@ -8,6 +8,7 @@ from exactdp.apps.cli import (  # noqa: F401 - they register their commands
     explain,
     guarantees,
     optimize,
+    race,
     release,
     report,
     schema,

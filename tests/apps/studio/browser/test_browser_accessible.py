@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 DESIGN = parse_budget(SURVEY.encode(), "survey.toml")
-DIALOGS = ["open", "calibrate", "certify", "help", "add-level"]
+DIALOGS = ["open", "calibrate", "optimize", "certify", "help", "add-level"]
 
 
 def violations(page: Page) -> list[tuple[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -171,6 +172,23 @@ def test_a_certificate_is_verified_when_it_is_dropped(survey: Page) -> None:
     expect(verdict).to_contain_text("Does not hold")
     survey.keyboard.press("Escape")
     expect(survey.locator("#title")).to_have_value(DESIGN.title)  # a certificate is not opened
+
+
+def test_a_design_is_optimised_for_a_requirement(survey: Page) -> None:
+    survey.locator("#optimize").click()
+    expect(survey.locator("#optimize-epsilon")).to_have_value(numerals.at_most(DESIGN.account().epsilon("1e-10"), 5))
+    survey.locator("#optimize-requirements").fill("nonsense")
+    survey.locator("#optimize-dialog button[type=submit]").click()
+    expect(survey.locator("#optimize-dialog .field-error")).to_contain_text("nonsense")
+    survey.locator("#optimize-requirements").fill(f"{LAST}: margin <= 2")
+    survey.locator("#optimize-dialog button[type=submit]").click()
+    expect(survey.locator("#optimize-dialog .statement")).to_contain_text("The guarantee is proved")
+    survey.locator("#optimize-apply").click()
+    found = replace(DESIGN, table=budgets(survey))
+    assert margin(found, LAST) <= 2
+    shows(survey, "overall-value", found.account().epsilon("1e-10"))
+    assert found.account().epsilon("1e-10") <= Fraction(numerals.at_most(DESIGN.account().epsilon("1e-10"), 5))
+    expect(survey.locator("[data-scenario=A]")).to_be_visible()
 
 
 def test_a_damaged_link_says_so_and_opens_nothing_else(visit: Visit) -> None:

@@ -48,6 +48,14 @@ class TradedLevel(Answer):
     after: int
 
 
+class OptimizedAnswer(CheckedDesign):
+    """The best design that was found: proved to meet its guarantee and requirements, and how much better another could be."""
+
+    epsilon: CertifiedBounds
+    levels: list[TradedLevel]
+    statement: str
+
+
 class TradeAnswer(CheckedDesign):
     """The design after a trade, with the certified epsilon of the whole release, which is at most the one held."""
 

@@ -263,6 +263,18 @@ class HoldQuestion(About):
     level: Name | None = None
 
 
+class OptimizeQuestion(About):
+    """The design with the least error that has at most this epsilon at delta and meets the requirements, such as
+    "Block: margin <= 40"."""
+
+    delta: Number = "1e-10"
+    epsilon: Number
+    requirements: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS)]], Field(max_length=AT_MOST.points)
+    ] = []
+    minimize: Literal["variance", "error", "margin"] = "variance"
+
+
 class TradeQuestion(About):
     """A share of the budget of the level `take` for the level `give`, at the design's own epsilon or at the one given."""
 

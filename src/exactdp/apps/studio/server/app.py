@@ -81,6 +81,7 @@ _ASKED: tuple[tuple[str, type[BaseModel], Any], ...] = (
     ("calibrate", requests.CalibrationQuestion, answers.CalibrationAnswer),
     ("exchange", requests.ExchangeQuestion, exchange_answers.ExchangeAnswer),
     ("hold", requests.HoldQuestion, exchange_answers.HeldAnswer),
+    ("optimize", requests.OptimizeQuestion, exchange_answers.OptimizedAnswer),
     ("trade", requests.TradeQuestion, exchange_answers.TradeAnswer),
     ("frontier", requests.FrontierQuestion, exchange_answers.FrontierAnswer),
     ("certify", requests.CertificateQuestion, "application/json"),

@@ -129,9 +129,14 @@ def add_errors(app: FastAPI) -> None:
         return Response(status_code=499)
 
 
+_LISTS = {"deltas": "delta", "epsilons": "epsilon", "alphas": "alpha", "factors": "factor"}
+
+
 def _sentence(error: Any, where: list[str | int]) -> str:
     """The first thing that is wrong with a request, in words."""
     kind, text = error["type"], str(error["msg"])
+    if kind == MUST and error.get("input") == "":
+        return f"{_spoken(where)} is empty. Type a number such as 73/10000, 0.0073 or 1e-10."
     if kind == "missing":
         return f"{_spoken(where)} is missing; add it."
     if kind == "extra_forbidden":
@@ -146,6 +151,9 @@ def _sentence(error: Any, where: list[str | int]) -> str:
 
 
 def _spoken(where: list[str | int]) -> str:
+    """A place in a request as people call it: delta and not deltas.0."""
+    if len(where) == 2 and where[0] in _LISTS and isinstance(where[1], int):
+        return _LISTS[str(where[0])]
     return shown(ascii(".".join(map(str, where)))[1:-1]) if where else "The body"
 
 

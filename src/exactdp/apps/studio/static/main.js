@@ -8,6 +8,7 @@ import { byId, listen, setText } from "./dom.js";
 import { Address } from "./state/address.js";
 import { Scenarios } from "./ask/scenarios.js";
 import { fullPath, opened, withPath, withScenarioKept, withTitle } from "./state/design.js";
+import { atMost } from "./state/numerals.js";
 import { actOf } from "./state/shortcuts.js";
 import { Store } from "./state/store.js";
 import { Board } from "./view/board.js";
@@ -15,6 +16,7 @@ import { budgetPanel } from "./view/budget.js";
 import { ExchangeView } from "./view/exchange.js";
 import { Frontier } from "./view/frontier.js";
 import { Lock } from "./view/lock.js";
+import { optimizeDialog } from "./view/optimizing.js";
 import { Trade } from "./view/trade.js";
 import { calibrateDialog, certifyDialog, helpDialog } from "./view/dialogs.js";
 import { copyLink, exportEntries, saveDesign } from "./view/exports.js";
@@ -120,11 +122,25 @@ function calibrate() {
     design: asked(design),
     pair: askedPair(store.state),
     target: { epsilon: ask.epsilon ?? "", delta: ask.delta },
-    apply: (found, keep) => {
-      const kept = keep ? withScenarioKept(store.state) : store.state;
-      store.change({ ...kept, design: found }, { cause: "calibrate" });
-    },
+    apply: useDesign,
   });
+}
+
+function optimize() {
+  const { design, ask } = store.state;
+  const present = overall.result?.epsilon[0];
+  optimizeDialog({
+    design: asked(design),
+    levels: design.levels.map(({ name }) => name),
+    target: { epsilon: lock.epsilon ?? (present ? atMost(present.upper, 5) : (ask.epsilon ?? "")), delta: ask.delta },
+    apply: useDesign,
+  });
+}
+
+/** Put a design that a dialog has found into the table, and keep the present one as a scenario if that is wanted. */
+function useDesign(found, keep) {
+  const kept = keep ? withScenarioKept(store.state) : store.state;
+  store.change({ ...kept, design: found }, { cause: "calibrate" });
 }
 
 /** What both a key and a button do, or a key alone. */
@@ -140,7 +156,7 @@ const ACTS = {
 
 function wireButtons() {
   const { undo, redo, open, help, keep } = ACTS;
-  listen("click", { undo, redo, open, help, "keep-scenario": keep, calibrate, certify });
+  listen("click", { undo, redo, open, help, "keep-scenario": keep, calibrate, certify, optimize });
   listen("click", {
     share: () => copyLink(address),
   });

@@ -34,6 +34,7 @@ QUESTIONS = {
     "certify": Kind(tools.certificate, "long"),
     "exchange": Kind(exchange.exchange, "long"),
     "hold": Kind(exchange.hold, "long"),
+    "optimize": Kind(exchange.optimized, "long"),
     "trade": Kind(exchange.trade, "long"),
     "frontier": Kind(exchange.frontier, "long"),
     "verify": Kind(tools.verified, "long"),

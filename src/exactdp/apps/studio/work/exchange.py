@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 from exactdp.apps.studio.schema import exchange_answers as answers
@@ -12,6 +13,7 @@ from exactdp.census.budget_costs import cell_costs
 from exactdp.census.margins import noise_of
 from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
+from exactdp.guarantees.calibration import target
 from exactdp.numbers import positive, read_share, shown
 from exactdp.numerals import NEAREST, UP, as_fraction, at_most, percent, rounded, whole_text
 
@@ -163,6 +165,35 @@ def _held(
 def _short(factor: float) -> Fraction:
     """To four digits, upwards: more noise."""
     return as_fraction(rounded(factor, 4, UP))
+
+
+def optimized(question: Record) -> answers.OptimizedAnswer:
+    """The design with the least error that is proved to meet the requirements within an epsilon of the whole release."""
+    from exactdp import optimize
+
+    release = release_of(question["design"])
+    with about("delta"):
+        delta = read_grids(deltas=[question["delta"]]).deltas[0]
+    with about("epsilon"):
+        most = positive(question["epsilon"], "epsilon")
+    found = optimize.best(
+        release,
+        optimize.Objective(question["minimize"]),
+        target=target(epsilon=most, delta=delta),
+        requirements=question["requirements"],
+    )
+    lower, upper = found.release.account().epsilon_bounds(delta)
+    levels: list[answers.TradedLevel] = [
+        {"level": level, "before": margin_at(release, level), "after": margin_at(found.release, level)}
+        for level in release.table
+    ]
+    return {
+        "epsilon": {"lower": lower, "upper": upper},
+        "levels": levels,
+        "statement": found.statement,
+        **described(replace(found.release, title=release.title)),
+        **UNTIMED,
+    }
 
 
 def margin_at(release: Release, level: str) -> int:

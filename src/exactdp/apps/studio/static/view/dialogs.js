@@ -36,12 +36,12 @@ export function shell(dialog, id, title, ...content) {
   if (!dialog.open) dialog.showModal();
 }
 
-function field(label, id, value) {
+export function field(label, id, value) {
   const input = make("input", { type: "text", id, value, autocomplete: "off", spellcheck: false });
   return make("div", { className: "field" }, make("label", { htmlFor: id }, label), input);
 }
 
-function choice(legend, name, options, chosen) {
+export function choice(legend, name, options, chosen) {
   const labels = options.map(([value, text]) =>
     make("label", {}, make("input", { type: "radio", name, value, checked: value === chosen }), make("span", {}, text)),
   );
@@ -49,8 +49,8 @@ function choice(legend, name, options, chosen) {
 }
 
 const fieldError = () => make("p", { className: "field-error", role: "alert" });
-const actions = (...children) => make("div", { className: "actions" }, ...children);
-const chosen = (dialog, name) => dialog.querySelector(`input[name="${name}"]:checked`).value;
+export const actions = (...children) => make("div", { className: "actions" }, ...children);
+export const chosen = (dialog, name) => dialog.querySelector(`input[name="${name}"]:checked`).value;
 
 /** The whole number in a field; what is none goes to the server as it is, to be explained. */
 function wholeNumber(id) {

@@ -6,7 +6,7 @@ import { keepSetting, setting } from "../state/memory.js";
 import { keyOf } from "../state/shortcuts.js";
 
 export const FIELDS = { delta: "ask-delta", epsilon: "ask-epsilon", alpha: "ask-alpha" };
-const BUTTONS = ["calibrate", "certify", "export", "share", "keep-scenario", "overall-run"];
+const BUTTONS = ["calibrate", "optimize", "certify", "export", "share", "keep-scenario", "overall-run"];
 const INPUTS = ["title", "scale", "scale-by", "scale-apply", "add-query", "add-level"];
 
 /** Everything around the table that depends on the state alone. */

@@ -16,7 +16,7 @@ const STEPS = { up: [-1, 0], previous: [-1, 0], down: [1, 0], next: [1, 0], left
 const NUMBER = { type: "text", inputMode: "decimal", autocomplete: "off", spellcheck: false };
 const NAME_WIDTH = 178;
 const LEVEL_WIDTH = 54;
-const [PADDING, DIGIT_WIDTH] = [16, 7.1]; // pixels of a cell
+const [PADDING, DIGIT_WIDTH] = [14, 7.1]; // pixels of a cell
 
 export class BudgetTable {
   /**
@@ -209,7 +209,7 @@ export class BudgetTable {
     design.levels.forEach((level, i) => {
       const sum = total(level.queries.map(({ rho }) => rho));
       setText(this.totals[i], totalText(sum, this.style));
-      longest = Math.max(longest, this.totals[i].textContent.length + 1);
+      longest = Math.max(longest, this.totals[i].textContent.length);
       this.totals[i].title = sum.toString();
     });
     const width = Math.max(LEVEL_WIDTH, Math.ceil(PADDING + DIGIT_WIDTH * longest)); // so that no digit is cut
