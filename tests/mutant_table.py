@@ -10,11 +10,8 @@ import mutant_table_census as census
 import mutant_table_costs as costs
 import mutant_table_families as families
 import mutant_table_grid as grid
-<<<<<<< HEAD
-import mutant_table_optimize as optimize
-=======
 import mutant_table_noise as noise
->>>>>>> origin/main
+import mutant_table_optimize as optimize
 import mutant_table_release as release
 
 TESTS = {
@@ -50,11 +47,8 @@ TESTS = {
     **costs.TESTS,
     **families.TESTS,
     **grid.TESTS,
-<<<<<<< HEAD
     **optimize.TESTS,
-=======
     **noise.TESTS,
->>>>>>> origin/main
     **release.TESTS,
     "theory/gaussian_gap/gap.py": ["tests/theory/test_gaussian_gap.py"],
     "theory/gaussian_gap/central_zone.py": ["tests/theory/test_gaussian_gap.py"],
@@ -479,11 +473,8 @@ MUTANTS = [
     *costs.MUTANTS,
     *families.MUTANTS,
     *grid.MUTANTS,
-<<<<<<< HEAD
     *optimize.MUTANTS,
-=======
     *noise.MUTANTS,
->>>>>>> origin/main
     *release.MUTANTS,
     (
         "an upper bound printed to the nearest",
