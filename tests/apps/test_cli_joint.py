@@ -59,7 +59,6 @@ def test_full_paths_are_certified(tmp_path: Path) -> None:
         (["account", UNITS, "--change", VACANT, "--pair", "1,1", "--delta", "1e-10"], "--full"),
         (["account", "-m", "gaussian:1", "--change", VACANT, "--delta", "1e-10"], "products joined by +"),
         (["account", "pl94-units-us+nothing", "--delta", "1e-10"], "DESIGN"),
-        (["certify", UNITS, "--change", VACANT, "--delta", "1e-10"], "--full"),
         (["census", UNITS, "--proxy"], "leave it out"),
         (["census", "s-dhc-household-us+dhc-units-us"], "No change is followed"),
         (["mu", UNITS], "need --change"),

@@ -25,7 +25,7 @@ def from_opacus(history: Iterable[Sequence[Any]]) -> Composition:
     by one record added or removed. A float is the decimal it prints as.
 
     >>> from_opacus([(1.1, 0.01, 500), (0.9, 0.01, 100)])  # doctest: +ELLIPSIS
-    Composition(100 x PoissonSampled(Gaussian('81/100'), '1/100') + 500 x PoissonSampled(Gaussian('121/100'), '1/100'))
+    Composition(500 x PoissonSampled(Gaussian('121/100'), '1/100') + 100 x PoissonSampled(Gaussian('81/100'), '1/100'))
     """
     counts: Counter[Mechanism] = Counter()
     if isinstance(history, (str, bytes)) or not isinstance(history, Iterable):

@@ -30,6 +30,7 @@ _MOST_BALLS = 6000  # points whose weights are computed in balls
 _LONGEST_REAL = 2500  # points of a rule on the real line from which on the shifted line is used
 _FIRST_LEVEL = 8.0  # kappa m up to which the first rule serves, each later one four times as far
 _LARGEST_SHIFT = 1.5  # a shift a multiplies sizes by e^{a^2 / 2}
+_NOT_ZERO = 1e-9  # keeps a quotient finite where nothing limits the shift
 _ANY = 1e200  # a frequency above all others
 _ROUGH = 30.0  # -log of the error of a bound of |cf|: a hundred thousand copies of it are nothing
 _AT_ONCE = 1 << 19  # points times frequencies evaluated together
@@ -319,7 +320,7 @@ class TiltedMixture(Tilted):
             rho = float(self._rho)
             if level and level == self._last_level:
                 shift = _dyadic(
-                    min(_LARGEST_SHIFT, 0.45 * math.pi / self._m, 2 / (1e-9 + self._m * math.sqrt(max(-rho, 0.0))))
+                    min(_LARGEST_SHIFT, 0.45 * math.pi / self._m, 2 / (_NOT_ZERO + self._m * math.sqrt(max(-rho, 0.0))))
                 )
                 rule = self._loss.mixture.rule(rho, _ANY, shift)
             else:

@@ -11,7 +11,7 @@ from flint import arb
 
 from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, ball, precision
-from exactdp.doubles import CLOSE_SLACK, FORMULA_SLACK, POWER_SLACK, Complexes, Floats
+from exactdp.doubles import CLOSE_SLACK, FORMULA_SLACK, POWER_SLACK, UNDERFLOW, Complexes, Floats
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import Loss, Peak, Tilted
 from exactdp.mechanisms.mechanism import Mechanism
@@ -160,7 +160,7 @@ class _TiltedLaplace(Tilted):
         return log_one_plus(change + density, sizes)
 
     def _ends(self, omega: Floats) -> Floats:
-        result: Floats = (self._high + self._low) / np.maximum(np.abs(self._slope), np.abs(omega)).clip(1e-300)
+        result: Floats = (self._high + self._low) / np.maximum(np.abs(self._slope), np.abs(omega)).clip(UNDERFLOW)
         return result
 
     def _near(self, omega: Floats) -> Complexes:
@@ -176,7 +176,7 @@ class _TiltedLaplace(Tilted):
 
     def log_decay(self, omega: float) -> float:
         """The atoms, and the density's share by its ends: |sinh((a + i om) e)| / |a + i om| <= cosh(ae) / om."""
-        bound = (self._up + self._down + (self._high + self._low) / max(omega, 1e-300)) * (1 + CLOSE_SLACK)
+        bound = (self._up + self._down + (self._high + self._low) / max(omega, UNDERFLOW)) * (1 + CLOSE_SLACK)
         return min(math.log(bound), 0.0)
 
 

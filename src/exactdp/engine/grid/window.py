@@ -99,13 +99,16 @@ class Wrapping:
         return max(ends) if sign < 0 else min(ends)
 
 
+_SHORTEST = 1e-9  # of the deviation: a circle is never of length 0
+
+
 def needed_length(total: TotalLoss, rung: LineRung, outside: float = OUTSIDE) -> float:
     """How long a circle has to be for the thresholds of a rung. Heuristic: affects accuracy only."""
     wrapping = Wrapping(total, rung.tilt)
     deviation = math.sqrt(max(total.mean_variance(float(rung.tilt))[1], UNDERFLOW))
     low, high = wrapping.end(-1, outside), wrapping.end(1, outside)
     ends = [min(max(y, low), high) for y in (rung.low, rung.high)]
-    longest = max(2 * max(ends[1] - low, high - ends[0]), 1e-9 * deviation, 1e-12 * (1 + abs(low)))
+    longest = max(2 * max(ends[1] - low, high - ends[0]), _SHORTEST * deviation, FORMULA_SLACK * (1 + abs(low)))
     if rung.payoff is not Payoff.DELTA:
         return longest
     shortest, enough = 0.0, longest

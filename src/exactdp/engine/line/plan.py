@@ -40,6 +40,7 @@ COARSEST = 1e-1
 _WIDER = 10.0  # from one attempt to the next
 
 SAMPLES = 192  # nodes looked at in each octave to estimate how many matter
+_LOWEST = 1e-12  # of the largest frequency: how far down the end of a decay is looked for
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -287,7 +288,7 @@ class Falloff:
 
         high = most
         low = high / 8
-        while low > 1e-12 * most and falls(low):
+        while low > _LOWEST * most and falls(low):
             low, high = low / 8, low
         while high > 1.12 * low:
             middle = math.sqrt(low * high)
