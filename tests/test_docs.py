@@ -158,7 +158,7 @@ def test_the_page_of_figures_has_their_captions() -> None:
         assert len(image) < 250_000
 
 
-@pytest.mark.parametrize("where", ["us", "pr"])
+@pytest.mark.parametrize("where", [pytest.param("us", marks=pytest.mark.soak), "pr"])
 def test_the_table_of_all_products_is_up_to_date(where: str) -> None:
     script = _script("whole_census")
     assert script.table(where) in (DOCS / "whole-census.md").read_text(), (

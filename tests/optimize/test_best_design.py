@@ -37,7 +37,7 @@ def _compare(seed: int, looks: int) -> None:
         assert found.bound.value <= other * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("seed", [3, 8])
+@pytest.mark.parametrize("seed", [8])
 def test_a_slow_search_finds_nothing_better(seed: int) -> None:
     _compare(seed, 20)
 
@@ -121,7 +121,7 @@ def test_a_sum_comes_before_a_largest_error() -> None:
     [
         pytest.param([target(mu="0.3")], marks=pytest.mark.soak),
         [target(alpha="0.05", beta="0.9")],
-        [target(2, "1e-10"), target(1, "1e-4")],
+        pytest.param([target(2, "1e-10"), target(1, "1e-4")], marks=pytest.mark.soak),
         [target(advantage="0.1")],
     ],
     ids=["mu", "beta", "several", "advantage"],
@@ -162,6 +162,7 @@ def test_the_least_epsilon_for_an_objective() -> None:
         optimize.least(THREE, delta="1e-10", objective=GOAL, at_most="1e-300")
 
 
+@pytest.mark.soak
 def test_the_frontier_falls_and_names_what_is_out_of_reach() -> None:
     found = optimize.frontier(THREE, GOAL, delta="1e-10", epsilons=[1, 2, 3], requirements=["State: margin <= 10"])
     values = [one.value for _, one in found.points]

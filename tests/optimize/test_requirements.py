@@ -174,5 +174,10 @@ def test_costs_of_laplace_cells_are_refused_with_a_remedy() -> None:
     laplace = census.Release("x", "x", "x", {"A": {"a": F(1), "b": F(1)}}, {1: ()}, "replace", noise)
     with pytest.raises(InvalidInputError, match="discrete Laplace noise in A b; compare designs with exactdp sweep"):
         optimize.explain(laplace, delta="1e-6")
+
+
+@pytest.mark.soak
+def test_a_bound_that_says_nothing_is_not_printed() -> None:
+    noise = {("A", "b"): census.CellNoise("discrete laplace")}
     alone = census.Release("x", "x", "x", {"A": {"b": F(1)}}, {1: ()}, "replace", noise)
     assert optimize.best(alone, target=target(3, "1e-6")).statement.endswith("from the best one is not.")

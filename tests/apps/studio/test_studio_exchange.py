@@ -42,7 +42,7 @@ def test_costs_are_derivatives_and_gains_are_of_the_noise(studio: Studio) -> Non
         assert 1 - more.standard_error / own.standard_error == pytest.approx(cell["gain"], rel=1e-6)
 
 
-@pytest.mark.parametrize("held", [None, "9"])
+@pytest.mark.parametrize("held", [pytest.param(None, marks=pytest.mark.soak), "9"])
 def test_a_trade_keeps_the_epsilon_of_the_release(studio: Studio, held: str | None) -> None:
     take, *_, give = DESIGN.table
     body = {"design": SMALL, "delta": "1e-6", "take": take, "give": give, "share": "1/10", "epsilon": held}

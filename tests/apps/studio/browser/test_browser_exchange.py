@@ -174,6 +174,7 @@ def test_a_certificate_is_verified_when_it_is_dropped(survey: Page) -> None:
     expect(survey.locator("#title")).to_have_value(DESIGN.title)  # a certificate is not opened
 
 
+@pytest.mark.soak
 def test_a_design_is_optimised_for_a_requirement(survey: Page) -> None:
     survey.locator("#optimize").click()
     expect(survey.locator("#optimize-epsilon")).to_have_value(numerals.at_most(DESIGN.account().epsilon("1e-10"), 5))
