@@ -6,6 +6,8 @@ import math
 import random
 from fractions import Fraction
 from itertools import pairwise, product
+from types import SimpleNamespace
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -14,6 +16,7 @@ from scipy.optimize import linprog
 
 from exactdp.accounting.composition import Composition
 from exactdp.errors import InvalidInputError
+from exactdp.guarantees.best_noise import optimum
 from exactdp.guarantees.best_noise.closed_bounds import affinity_bound, gaussian_affinity, stick_bound
 from exactdp.guarantees.best_noise.composed_delta import ComposedDelta
 from exactdp.guarantees.best_noise.linear_program import Stick, solve
@@ -377,3 +380,13 @@ def test_what_the_optimum_says() -> None:
         optimal_noise(1, target(alpha="0.05", beta="0.5"))
     with pytest.raises(InvalidInputError, match="Found deviation"):
         optimal_noise(1, target(epsilon=1, delta="1e-6"), cost="deviation")
+
+
+def test_what_is_found_is_proved_or_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program and a search that end with too little noise: (1/4, 1/2, 1/4) has delta = 1/4 at epsilon = 1."""
+    too_little, wanted = np.array([0.5, 0.25]), MeetsEpsilonDelta(Fraction(1), Fraction(1, 5))
+    monkeypatch.setattr(optimum, "solve", lambda *_, **__: SimpleNamespace(half=too_little))
+    assert optimum._by_program(wanted, 1, Cost.VARIANCE) is None
+    search: Any = SimpleNamespace(restored=lambda *_: too_little)
+    assert optimum._proved(search, too_little, 1, wanted, 0.2) is None
+    assert optimum._proved(search, too_little, 1, MeetsEpsilonDelta(Fraction(1), Fraction(26, 100)), 0.26) is not None
