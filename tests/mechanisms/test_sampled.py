@@ -420,3 +420,13 @@ def test_random_compositions_against_the_oracle(seed: int) -> None:
                 assert low <= value * (1 + mpmath.mpf(10) ** -14)
                 assert value * (1 - mpmath.mpf(10) ** -14) <= high
                 compared += 1
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("omega", [0.5, 1.0, 2.0])
+def test_the_decay_of_one_gaussian_alone_is_attained(omega: float, backward: bool) -> None:
+    """With one component log f is linear, |cf| = e^{-m^2 om^2 / 2}, and a shift of m om makes Theorem S5 an equality."""
+    alone = Mixture((Fraction(1),), (Fraction(1, 4),))
+    bound = MixtureLoss(alone, backward).tilted(Fraction(3, 2)).log_decay(omega)
+    exact = -(omega**2) / 8
+    assert exact * (1 + 1e-9) <= bound <= 0.9 * exact
