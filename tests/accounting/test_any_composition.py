@@ -247,6 +247,13 @@ def test_the_bound_that_skips_a_direction() -> None:
         exact = addition.point([epsilon]).delta
         upper = addition.log_delta_upper(epsilon, -math.inf)
         assert exact.log_upper()[0] <= upper <= exact.log_lower()[0] + 2.5
+        # and it is nowhere below the best that Theorem S6 has, by moments in balls
+        orders = [Fraction(round(64 * 1.05**i), 64) for i in range(160)]
+        logs = [
+            float(addition.total.log_moment(nu).mid()) + float(nu) * (math.log(nu / (1 + nu)) - float(epsilon))
+            for nu in orders
+        ]
+        assert min(log - math.log1p(nu) for log, nu in zip(logs, orders, strict=True)) - 0.02 <= upper
     least = float(removal.point([Fraction(1)]).delta.log_lower()[0])
     assert addition.log_delta_upper(Fraction(1), least) < least
     near = PoissonSampled(Gaussian(1), "0.9") * 3  # addition is not skipped, and may be the larger one

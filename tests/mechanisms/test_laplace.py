@@ -88,3 +88,29 @@ def test_two_laplace_mechanisms_against_an_integral() -> None:
     assert bounds.lower <= exact <= bounds.upper <= bounds.lower * (1 + 1e-7)
     assert Laplace(1).delta_bounds("0.5").upper == pytest.approx(1 - math.exp(-0.25), rel=1e-14)
     assert (3 * Laplace(1)).epsilon(0) == 3
+
+
+def _size(e: float, tilt: float, omega: float) -> float:
+    """|cf| of the tilted loss from its definition: mass 1/2 at e, e^-e / 2 at -e, the density e^{(x - e)/2} / 4 between."""
+
+    def moment(z: complex) -> complex:
+        between = 2 * np.sinh((z + 0.5) * e) / (z + 0.5) if z != -0.5 else 2 * e
+        return complex(np.exp(z * e) / 2 + np.exp(-(1 + z) * e) / 2 + np.exp(-e / 2) / 4 * between)
+
+    return abs(moment(tilt + 1j * omega)) / abs(moment(complex(tilt)))
+
+
+def test_a_decay_by_the_ends_of_the_density_is_needed() -> None:
+    """Ten elevenths of the tilted mass are in the density, whose share is all there is where the atoms cancel."""
+    tilted, omega = Laplace("1/20").loss().tilted(Fraction(-1, 2)), math.pi / 40
+    size = _size(20.0, -0.5, omega)
+    assert math.log(size) <= tilted.log_decay(omega) < math.log(size) + 0.16
+
+
+def test_a_peak_of_the_atoms_is_attained() -> None:
+    """One atom has nearly all of the tilted mass: at a phase of pi |cf| is 1 - 2 P, P the product of the two."""
+    tilted, e = Laplace(1000).loss().tilted(Fraction(3000)), 0.001
+    assert tilted.peak is not None
+    log_size = math.log(_size(e, 3000.0, math.pi / (2 * e)))
+    assert 1.1 * log_size <= -tilted.peak.strength * math.pi**2 * 0.8
+    assert log_size <= -tilted.peak.strength * math.pi**2

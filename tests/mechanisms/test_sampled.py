@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
@@ -430,3 +431,15 @@ def test_the_decay_of_one_gaussian_alone_is_attained(omega: float, backward: boo
     bound = MixtureLoss(alone, backward).tilted(Fraction(3, 2)).log_decay(omega)
     exact = -(omega**2) / 8
     assert exact * (1 + 1e-9) <= bound <= 0.9 * exact
+
+
+@pytest.mark.parametrize("rho", [2.5, -1.5])
+def test_all_terms_beyond_the_range_are_counted(rho: float) -> None:
+    """All terms beyond the range, many of them where the step is short, are within the bound."""
+    mixture, _ = _mixture(1.0, 0.25)
+    rule = replace(mixture.rule(rho, 0.0), step=1 / 256)
+    points = mixture.points(rho, rule)
+    far = np.concatenate([points.x[-1] + np.arange(1, 2000) / 256, points.x[0] - np.arange(1, 2000) / 256])
+    logs = rho * mixture.losses(far).real - far * far / 2 - math.log(256 * math.sqrt(2 * math.pi))
+    left_out = float(np.logaddexp.reduce(logs))
+    assert left_out <= points.log_left_out < left_out + 1
