@@ -58,6 +58,12 @@ MUTANTS = [
         "(self._high + self._low) / max(omega",
         "0.5 * (self._high + self._low) / max(omega",
     ),
+    (
+        "a phase of Laplace noise without its error",
+        "mechanisms/laplace.py",
+        "sizes, _PHASES * PHASE_ERROR)",
+        "sizes)",
+    ),
     ("a Laplace peak twice as strong", "mechanisms/laplace.py", "strength = 2 * self._up", "strength = 4 * self._up"),
     (
         "a Laplace moment too low",

@@ -11,6 +11,7 @@ import pytest
 
 from exactdp import Laplace
 from exactdp.balls import BITS, precision
+from exactdp.doubles import PHASE_ERROR, UNIT
 from exactdp.errors import InvalidInputError
 
 DIGITS = 60
@@ -114,3 +115,16 @@ def test_a_peak_of_the_atoms_is_attained() -> None:
     log_size = math.log(_size(e, 3000.0, math.pi / (2 * e)))
     assert 1.1 * log_size <= -tilted.peak.strength * math.pi**2 * 0.8
     assert log_size <= -tilted.peak.strength * math.pi**2
+
+
+@pytest.mark.parametrize("tilt", [Fraction(1, 2), Fraction(2)])
+@pytest.mark.parametrize("omega", [2.0**-40, 2.0**-24, 1.0, 40.0])
+def test_phases_may_be_as_wrong_as_they_say(omega: float, tilt: Fraction) -> None:
+    """A phase off by 3 units of rounding and PHASE_ERROR changes no logarithm by more than the stated error, however small."""
+    mechanism = Laplace(3)
+    tilted, at = mechanism.loss().tilted(tilt), np.array([omega])
+    v = np.array([[math.remainder(omega * float(mechanism.epsilon), 2 * math.pi)]])
+    logs, relative = tilted.log_cf(v, at)
+    for sign in (-1, 1):
+        moved, _ = tilted.log_cf(v + sign * (PHASE_ERROR + 3 * UNIT * np.abs(v)), at)
+        assert abs(moved[0] - logs[0]) <= relative[0]

@@ -11,7 +11,7 @@ from flint import arb
 
 from exactdp.arithmetic_state import steady
 from exactdp.balls import BITS, ball, precision
-from exactdp.doubles import CLOSE_SLACK, FORMULA_SLACK, POWER_SLACK, UNDERFLOW, Complexes, Floats
+from exactdp.doubles import CLOSE_SLACK, FORMULA_SLACK, PHASE_ERROR, POWER_SLACK, UNDERFLOW, Complexes, Floats
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.loss import Loss, Peak, Tilted
 from exactdp.mechanisms.mechanism import Mechanism
@@ -138,7 +138,7 @@ class _TiltedLaplace(Tilted):
         self.peak = Peak(0, strength, 0.0, 2) if strength > 1e-280 else None
 
     def log_cf(self, v: Floats, omega: Floats) -> tuple[Complexes, Floats]:
-        """sinh((a + i om) e) / (a + i om) by its ends where om is large, around its value at 0 where om e is small."""
+        """sinh((a + i om) e) / (a + i om) by its ends where om is large, around its value at 0 where om e is small (S7)."""
         turn = v[0]
         cosine, sine = np.cos(turn), np.sin(turn)
         half = np.sin(0.5 * turn)
@@ -157,7 +157,7 @@ class _TiltedLaplace(Tilted):
         sizes = (self._up + self._down) * np.minimum(2 * reach, 3.0) + np.where(
             far, 2 * self._between + self._ends(omega), 2 * reach
         )
-        return log_one_plus(change + density, sizes)
+        return log_one_plus(change + density, sizes, _PHASES * PHASE_ERROR)
 
     def _ends(self, omega: Floats) -> Floats:
         result: Floats = (self._high + self._low) / np.maximum(np.abs(self._slope), np.abs(omega)).clip(UNDERFLOW)
@@ -181,3 +181,4 @@ class _TiltedLaplace(Tilted):
 
 
 _NEAR = 0.5
+_PHASES = 5.0  # 2 for the atoms, 3 for the ends of the density, which are at most 2.6 of all mass where they are used
