@@ -8,16 +8,14 @@ float64 by the methods on the line, asked in the opposite order of the planner's
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 
-import numpy as np
 from flint import arb
 
-from exactdp.accounting.certificates.verify import Check, Verification
+from exactdp.accounting.certificates.verify import Verification, check_hash, concluded, made_checks
 from exactdp.accounting.composition import Composition
 from exactdp.accounting.line_enclosures import enclosed_on_line
 from exactdp.arithmetic_state import steady
@@ -30,9 +28,9 @@ from exactdp.census.design_proof import Pair, side_in_balls, side_of_ball
 from exactdp.census.workers import make_runner
 from exactdp.engine.line.methods import LineMethods, threshold
 from exactdp.engine.line.total_loss import TotalLoss
-from exactdp.errors import AccuracyError, ExactDPError, LatticeTooFineError
+from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from exactdp.numbers import one_line, shown
+from exactdp.numbers import shown
 from exactdp.numerals import counted
 
 _FEW = 6  # digits that decide nearly every pair but the worst
@@ -60,33 +58,17 @@ def verify_design(
     >>> verify_design(certify_design(release("dhc-units-us"), epsilon=32)).holds
     True
     """
-    checks: list[Check] = []
     found: dict[Composition, Pair] = {}
-    for name, check in (
-        ("hash", _check_hash),
-        ("form", lambda record: _check_form(record, found)),
-        ("witness", _check_witness),
-        ("every pair", lambda record: _check_pairs(record, found, jobs, done)),
-    ):
-        started = time.perf_counter()
-        try:
-            with np.errstate(all="ignore"):  # what overflows is a bound that says nothing
-                passed, note = check(certificate)
-        except (ExactDPError, ArithmeticError) as error:
-            passed, note = False, f"this could not be recomputed: {error}"
-        checks.append(Check(name, passed, one_line(note), time.perf_counter() - started))
-        if not passed:
-            return Verification(
-                False, f"Does not hold: {one_line(certificate.claim)}: {checks[-1].note}", tuple(checks)
-            )
-    notes = "; ".join(c.note for c in checks[1:])
-    return Verification(True, f"Holds: {one_line(certificate.claim)}; {notes}", tuple(checks))
-
-
-def _check_hash(record: DesignCertificate) -> tuple[bool, str]:
-    if record.digest() != record.sha256:
-        return False, "the SHA-256 is not that of the content, so the record was altered after it was written"
-    return True, "SHA-256 matches"
+    checks = made_checks(
+        certificate,
+        {
+            "hash": check_hash,
+            "form": lambda record: _check_form(record, found),
+            "witness": _check_witness,
+            "every pair": lambda record: _check_pairs(record, found, jobs, done),
+        },
+    )
+    return concluded(certificate.claim, checks, "".join(f"; {c.note}" for c in checks[1:]))
 
 
 def _check_form(record: DesignCertificate, found: dict[Composition, Pair]) -> tuple[bool, str]:

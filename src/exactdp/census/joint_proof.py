@@ -6,7 +6,6 @@ contours of other tilts, periods and smoothing, and in balls, one by one, where 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -14,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from exactdp.accounting.certificates.certificate import versions
-from exactdp.accounting.certificates.verify import Check, Verification
+from exactdp.accounting.certificates.verify import Verification, check_hash, concluded, made_checks
 from exactdp.accounting.line_pairs import LinePairs
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Point
@@ -28,8 +27,8 @@ from exactdp.census.joint_certificate import JointCertificate
 from exactdp.census.overall import sides
 from exactdp.doubles import Ints
 from exactdp.engine.lattice.tilts import Positions
-from exactdp.errors import AccuracyError, ExactDPError
-from exactdp.numbers import Number, one_line, rational, whole
+from exactdp.errors import AccuracyError
+from exactdp.numbers import Number, rational, whole
 
 USUAL_DIGITS = 10
 OTHER = Positions(3.7, 2.2, 0.3)
@@ -110,32 +109,12 @@ def verify_joint(
     Guarantee: holds only if every combination's delta(epsilon) was proved again to be at most delta, and the witness's not to be
     for the number before the answer. A claim that cannot be recomputed does not hold, and the reason says why.
     """
-    checks: list[Check] = []
-    for name, check in (
-        ("hash", _check_hash),
-        ("form", _check_form),
-        ("witness", _check_witness),
-        ("every combination", _check_all),
-    ):
-        started = time.perf_counter()
-        try:
-            with np.errstate(all="ignore"):
-                passed, note = check(certificate)
-        except (ExactDPError, ArithmeticError) as error:
-            passed, note = False, f"this could not be recomputed: {error}"
-        checks.append(Check(name, passed, one_line(note), time.perf_counter() - started))
-        if not passed:
-            told = f"Does not hold: {one_line(certificate.claim)}: {checks[-1].note}"
-            return Verification(False, told, tuple(checks))
+    checks = made_checks(
+        certificate,
+        {"hash": check_hash, "form": _check_form, "witness": _check_witness, "every combination": _check_all},
+    )
     done(certificate.combinations)
-    notes = "; ".join(c.note for c in checks[1:])
-    return Verification(True, f"Holds: {one_line(certificate.claim)}; {notes}", tuple(checks))
-
-
-def _check_hash(record: JointCertificate) -> tuple[bool, str]:
-    if record.digest() != record.sha256:
-        return False, "the SHA-256 is not that of the content, so the record was altered after it was written"
-    return True, "SHA-256 matches"
+    return concluded(certificate.claim, checks, "".join(f"; {c.note}" for c in checks[1:]))
 
 
 def _check_form(record: JointCertificate) -> tuple[bool, str]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from typing import Protocol, TypeVar
+
+import numpy as np
 
 import exactdp
 from exactdp.accounting.certificates.certificate import Certificate
@@ -23,6 +26,9 @@ REFERENCE_COST = 2e6
 """Up to this estimate `verify` also runs the published method (about four seconds; long numbers are charged for)."""
 _FEWEST = 3  # digits to which agreement with the published method means something
 _EXTRA, _TRIES = 20, 3  # digits by which a recomputation is more accurate than the claim, and how often they are raised
+
+
+Record = TypeVar("Record")
 
 
 @dataclass(frozen=True)
@@ -66,21 +72,48 @@ def verify(certificate: Certificate | str | os.PathLike[str]) -> Verification:
     True
     """
     record = certificate if isinstance(certificate, Certificate) else Certificate.load(certificate)
-    checks: list[Check] = []
-    for name, check in _CHECKS.items():
+    checks = made_checks(record, _CHECKS)
+    notes = "; ".join(c.note for c in checks if c.name in ("another tilt", "published method"))
+    return concluded(record.claim, checks, f", {record.digits} digits; {notes}")
+
+
+class Hashed(Protocol):
+    """A record that says what its own hash should be."""
+
+    @property
+    def sha256(self) -> str:
+        """The hash that it came with."""
+
+    def digest(self) -> str:
+        """The hash of its content."""
+
+
+def made_checks(record: Record, checks: Mapping[str, Callable[[Record], tuple[bool | None, str]]]) -> tuple[Check, ...]:
+    """The checks one after the other, up to the first that fails; what cannot be recomputed fails."""
+    made: list[Check] = []
+    for name, check in checks.items():
         started = time.perf_counter()
         try:
-            passed, note = check(record)
+            with np.errstate(all="ignore"):  # what overflows is a bound that says nothing
+                passed, note = check(record)
         except (ExactDPError, ArithmeticError) as error:
             passed, note = False, f"this could not be recomputed: {error}"
-        checks.append(Check(name, passed, one_line(note), time.perf_counter() - started))
+        made.append(Check(name, passed, one_line(note), time.perf_counter() - started))
         if passed is False:
-            return Verification(False, f"Does not hold: {record.claim}: {checks[-1].note}", tuple(checks))
-    notes = "; ".join(c.note for c in checks if c.name in ("another tilt", "published method"))
-    return Verification(True, f"Holds: {record.claim}, {record.digits} digits; {notes}", tuple(checks))
+            break
+    return tuple(made)
 
 
-def _check_hash(record: Certificate) -> tuple[bool, str]:
+def concluded(claim: str, checks: tuple[Check, ...], found: str) -> Verification:
+    """The verdict: the claim holds unless the last check that was made failed; `found` is what else is said then."""
+    told = one_line(claim)
+    if checks[-1].passed is False:
+        return Verification(False, f"Does not hold: {told}: {checks[-1].note}", checks)
+    return Verification(True, f"Holds: {told}{found}", checks)
+
+
+def check_hash(record: Hashed) -> tuple[bool, str]:
+    """Whether the record is as it was written."""
     if record.digest() != record.sha256:
         return False, "the SHA-256 is not that of the content, so the record was altered after it was written"
     return True, "SHA-256 matches"
@@ -156,7 +189,7 @@ def _missed(record: Certificate, side: int) -> str:
 
 
 _CHECKS: dict[str, Callable[[Certificate], tuple[bool | None, str]]] = {
-    "hash": _check_hash,
+    "hash": check_hash,
     "form": _check_form,
     "another tilt": _check_again,
     "plan": _check_plan,
