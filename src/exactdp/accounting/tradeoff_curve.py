@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from exactdp.arithmetic_state import steady
-from exactdp.doubles import Floats
+from exactdp.doubles import EXP_SLACK, TINY, Floats
 from exactdp.notebooks import repr_html
 from exactdp.numerals import at_least, counted
 
@@ -53,5 +53,12 @@ def lower_hull(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _turns_left(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    """Whether c lies to the left of the line from a to b, exactly: in doubles where their rounding cannot matter.
+
+    Of products of differences each is within 4 units of its size; what underflows loses less than `TINY`.
+    """
+    left, right = (b[0] - a[0]) * (c[1] - b[1]), (b[1] - a[1]) * (c[0] - b[0])
+    if abs(left - right) > EXP_SLACK * (abs(left) + abs(right)) + TINY:
+        return left > right
     ax, ay, bx, by, cx, cy = map(Fraction, (*a, *b, *c))
     return (bx - ax) * (cy - by) > (by - ay) * (cx - bx)

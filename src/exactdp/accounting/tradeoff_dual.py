@@ -271,11 +271,12 @@ def _top_of_least(lines: list[tuple[float, float]]) -> tuple[float, float]:
 
 
 def curve_from_profile(
-    point_at: PointAt, reach: float, num: int, at_zero: float = 1.0, remedy: str = REMEDY
+    point_at: PointAt, reach: float, num: int, at_zero: float = 1.0, remedy: str = REMEDY, enough: float = WIDE
 ) -> TradeOffCurve:
     """At most `num` points on or below the trade-off curve, convex, from slopes e^-reach to e^reach.
 
-    It goes from (0, at_zero) to (at_zero, 0) and on to (1, 0); `at_zero` is at most beta(0).
+    It goes from (0, at_zero) to (at_zero, 0) and on to (1, 0); `at_zero` is at most beta(0). A warning tells where 1 - delta is
+    wider than `enough`.
     """
     losses = evenly(reach, max(num, 41))
     point = point_at([Fraction(e) for e in losses.tolist()])
@@ -286,7 +287,8 @@ def curve_from_profile(
     best = [int(np.argmax(starts - slopes * a)) for a in alphas]
     betas = [float(starts[i] - slopes[i] * a) for i, a in zip(best, alphas, strict=True)]
     used = sorted({i for i, b in zip(best, betas, strict=True) if b > 0})
-    warn_if_wide(CURVE, relative_widths(point.rest.log_lower()[used], point.rest.log_upper()[used]), remedy)
+    widths = relative_widths(point.rest.log_lower()[used], point.rest.log_upper()[used])
+    warn_if_wide(CURVE, widths[~(widths <= enough)], remedy)
     inside = [(a, min(b, 1 - UNIT)) for a, b in zip(alphas, betas, strict=True) if b >= 0 and 0 < a < 1]
     corner = [(at_zero, 0.0)] if at_zero < 1 else []
     inside = [(a, b) for a, b in inside if a < at_zero]

@@ -268,26 +268,29 @@ def find_edge(contours: Contours, alpha: Fraction) -> int:
     return -low if mirror else low
 
 
+def spread_vertices(lattice: Lattice, most: int) -> list[int]:
+    """At most so many vertices (3 or more), even in loss over the range in which the curve bends, each with its mirror image.
+
+    The vertex in the middle, where alpha and beta are alike, is always there. Heuristic: affects what is drawn only.
+    """
+    both = lattice.spread_steps + 1  # of a vertex and its mirror image
+    middle, first = both // 2, math.floor(-7.1 * math.sqrt(lattice.widest) / lattice.h)
+    count = min((most + 1 - both % 2) // 2, middle - first + 1)
+    half = {middle - round(i * (middle - first) / max(count - 1, 1)) for i in range(count)}
+    return sorted(half | {both - t for t in half})
+
+
 def tradeoff_curve(contours: Contours, num: int) -> TradeOffCurve:
     """At most `num` points on or below the curve, made convex: vertices by their certified lower bounds, and the two corners.
 
-    The vertices are spread evenly in loss over the range in which the curve bends. Doubles end at 1 - 2^-53 and at 5e-324; a
-    vertex beyond that is moved downwards onto the last double, or left out.
+    Doubles end at 1 - 2^-53 and at 5e-324; a vertex beyond that is moved downwards onto the last double, or left out.
     """
-    lattice = contours.lattice
-    reach = 7.1 * math.sqrt(lattice.widest)
-    low, high = math.floor(-reach / lattice.h), math.ceil((lattice.r + reach) / lattice.h)
-    count = min(num - 2, high - low + 1)
-    steps = {low + round(i * (high - low) / max(count - 1, 1)) for i in range(count)}
-    if len(steps) > 2:  # the vertex in the middle, where alpha and beta are alike, is always there
-        steps.remove(min(steps, key=lambda t: abs(2 * t - lattice.spread_steps - 1)))
-    ordered = sorted(steps | {(lattice.spread_steps + 1) // 2})
-    mirrors = [lattice.spread_steps + 1 - t for t in ordered]
-    tails = [*tails_at(contours, ordered, Resort.NONE), *tails_at(contours, mirrors, Resort.NONE)]
+    tails = tails_at(contours, spread_vertices(contours.lattice, num - 2), Resort.NONE)
     warn_if_wide(
         CURVE, relative_widths(np.array([tail.low for tail in tails]), np.array([tail.high for tail in tails]))
     )
-    alphas, betas = ([exp_below(tail.low) for tail in half] for half in (tails[: len(ordered)], tails[len(ordered) :]))
+    alphas = [exp_below(tail.low) for tail in tails]
+    betas = reversed(alphas)  # beta at a vertex is alpha at its mirror image
     inside = [
         (min(max(a, 5e-324), 1 - UNIT), min(b, 1 - UNIT)) for a, b in zip(alphas, betas, strict=True) if a > 0 or b == 0
     ]

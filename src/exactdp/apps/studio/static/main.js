@@ -88,6 +88,7 @@ function lookAt(numbers) {
 store.addEventListener("change", ({ detail: { before, cause, since } }) => {
   const { state } = store;
   const differs = (...names) => names.some((name) => before?.[name] !== state[name]);
+  if (differs("design", "pair", "ask")) accounting.account(state, since); // first: the server works while the page is drawn
   table.update(state);
   showFrame(store);
   if (cause === "open") release.reset();
@@ -104,7 +105,6 @@ store.addEventListener("change", ({ detail: { before, cause, since } }) => {
       frontier.update();
     }
   }
-  if (differs("design", "pair", "ask")) accounting.account(state, since);
   if (differs("kept", "against", "typical")) results.draw();
   if (state.kept.length && differs("kept", "ask") && !overall.isBusy) scenarios.account(() => store.state);
   address.write(cause);
