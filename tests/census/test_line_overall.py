@@ -127,12 +127,11 @@ def test_a_curve_for_a_drawing_is_below_the_envelope_and_close_to_it() -> None:
     """From a quick look at all pairs: nowhere above what is proved of beta, and lower by less than a line is wide."""
     overall = Overall(LinePairs(family("different", 3)))
     curve = overall.drawn_curve(25)
-    exact = overall.curve(25)
     assert (curve.alpha[0], curve.beta[0], curve.alpha[-1], curve.beta[-1]) == (0.0, 1.0, 1.0, 0.0)
     inner = [i for i, alpha in enumerate(curve.alpha.tolist()) if 1e-6 < alpha < 0.999][::4]
     for i in inner:
-        assert curve.beta[i] <= overall.beta(Fraction(curve.alpha[i]))[1]
-        assert curve.beta[i] >= np.interp(curve.alpha[i], exact.alpha, exact.beta) * (1 - 1e-3)
+        low, high = overall.beta(Fraction(curve.alpha[i]))
+        assert low * (1 - 1e-2) <= curve.beta[i] <= high
     assert len(inner) >= 3
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from flint import arb
 from scipy.special import ndtri_exp
 
-from exactdp.accounting.tradeoff_curve import TradeOffCurve, lower_hull
+from exactdp.accounting.tradeoff_curve import FARTHEST, TradeOffCurve, bending_quantiles, lower_hull
 from exactdp.brackets import Bracket
 from exactdp.doubles import EXP_SLACK, FORMULA_SLACK, TINY, UNIT, Bools, Floats, exp_below
 from exactdp.engine.lattice.accuracy import RESORT_WIDTH, Resort, refine
@@ -268,15 +268,18 @@ def find_edge(contours: Contours, alpha: Fraction) -> int:
     return -low if mirror else low
 
 
-def spread_vertices(lattice: Lattice, most: int) -> list[int]:
-    """At most so many vertices (3 or more), even in loss over the range in which the curve bends, each with its mirror image.
+def bending_vertices(lattice: Lattice, most: int) -> list[int]:
+    """At most so many vertices (3 or more), where the curve bends on logarithmic axes, each with its mirror image.
 
     The vertex in the middle, where alpha and beta are alike, is always there. Heuristic: affects what is drawn only.
     """
     both = lattice.spread_steps + 1  # of a vertex and its mirror image
-    middle, first = both // 2, math.floor(-7.1 * math.sqrt(lattice.widest) / lattice.h)
-    count = min((most + 1 - both % 2) // 2, middle - first + 1)
-    half = {middle - round(i * (middle - first) / max(count - 1, 1)) for i in range(count)}
+    middle, deviation = both // 2, math.sqrt(lattice.widest)
+    first, count = math.floor(-FARTHEST * deviation / lattice.h), (most + 1 - both % 2) // 2
+    if middle - first < count:  # there are no more
+        return list(range(first, both - first + 1))
+    quantiles = bending_quantiles(lattice.r / deviation, 2 * count - 1)[: count - 1]
+    half = {middle, *(min(round(z * deviation / lattice.h), middle) for z in quantiles.tolist())}
     return sorted(half | {both - t for t in half})
 
 
@@ -285,7 +288,7 @@ def tradeoff_curve(contours: Contours, num: int) -> TradeOffCurve:
 
     Doubles end at 1 - 2^-53 and at 5e-324; a vertex beyond that is moved downwards onto the last double, or left out.
     """
-    tails = tails_at(contours, spread_vertices(contours.lattice, num - 2), Resort.NONE)
+    tails = tails_at(contours, bending_vertices(contours.lattice, num - 2), Resort.NONE)
     warn_if_wide(
         CURVE, relative_widths(np.array([tail.low for tail in tails]), np.array([tail.high for tail in tails]))
     )

@@ -296,11 +296,13 @@ class Overall:
         return curve_from_profile(self._worst_by_rest, self._reach, num, remedy=remedy)
 
     def drawn_curve(self, num: int, remedy: str = REMEDY) -> TradeOffCurve:
-        """`curve` as a drawing needs it: where a quick look at all pairs gives that, lower by about a millionth of 1 - delta."""
+        """`curve` as a drawing needs it: its points where it bends on logarithmic axes, and where a quick look at all pairs gives
+        that, lower by about a millionth of 1 - delta."""
         if not isinstance(self.pairs, SharedPairs):
             return self.curve(num, remedy)
         look = partial(self._worst_at_a_look, beyond=-1.0, width=_DRAWN)
-        return curve_from_profile(look, self._reach, num, remedy=remedy, enough=_DRAWN)
+        deviation = math.sqrt(self.pairs.spread)
+        return curve_from_profile(look, self._reach, num, remedy=remedy, enough=_DRAWN, deviation=deviation)
 
 
 @dataclass(eq=False)

@@ -174,7 +174,7 @@ def test_overall_has_the_numbers_of_the_library(overall: Overall) -> None:
     assert result["beta"][0]["lower"] == study.beta("0.05")
     assert tuple(result["worst_pair"][0]["pair"]) == Candidates.of(study.release, delta="1e-6").settled()[0]
     assert result["delta_curve"]["upper"] == study.delta(result["delta_curve"]["epsilon"]).tolist()
-    assert result["tradeoff"]["beta"] == study.tradeoff(33).beta.tolist()
+    assert result["tradeoff"]["beta"] == overall_of(study.release).drawn_curve(33).beta.tolist()
     again = overall(body)  # from memory
     assert [event["event"] for event in again] == ["done"]
     assert again[-1] == told[-1]

@@ -157,7 +157,7 @@ export class BudgetTable {
       });
       return make("td", {}, input);
     });
-    return make("tr", { className: "typical" }, make("th", { scope: "row" }, "Typical count"), ...cells);
+    return make("tr", { className: "typical" }, make("th", { scope: "row", title: "What people look up at a level; edit it. For the 2020 Census: people by area, on average" }, "Typical count"), ...cells);
   }
 
   #pathRow(design, which) {
