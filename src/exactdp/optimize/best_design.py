@@ -231,7 +231,7 @@ def _searched(
     problem: BudgetProblem, wanted: Target, guarantee: Guarantee, aim: Aim, start: Floats
 ) -> tuple[Search, Floats]:
     """The best unknowns that a search finds, and the search; where one of several epsilons will do, again with closer ones."""
-    rounds = NEARER if any(len(choice) > 1 for choice in guarantee.choices) else ()
+    rounds: tuple[float, ...] = NEARER if any(len(choice) > 1 for choice in guarantee.choices) else ()
     search = Search(problem, guarantee, aim)
     found = search.found(start, thorough=not rounds)
     for apart in rounds:

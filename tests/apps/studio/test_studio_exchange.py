@@ -18,6 +18,15 @@ from studio_server import SMALL, TEXT, Studio
 DESIGN = parse_budget(TEXT, "small.toml")
 
 
+SURVEY_DESIGN = {
+    "name": "cells",
+    "levels": [
+        {"name": "Nation", "queries": [{"name": "age * sex", "rho": "1/2"}, {"name": "sex", "rho": "1/4"}]},
+        {"name": "Region", "queries": [{"name": "age * sex", "rho": "1/2"}, {"name": "sex", "rho": "1/4"}]},
+    ],
+}
+
+
 def margin(release: Release, level: str) -> int:
     return max(noise_of(rho).margin for rho in release.table[level].values())
 
@@ -58,6 +67,32 @@ def test_a_trade_keeps_the_epsilon_of_the_release(studio: Studio, held: str | No
     assert "proved for every pair" in found["statement"]
 
 
+def test_a_trade_between_two_cells_leaves_all_others_alone(studio: Studio) -> None:
+    cells = {"take": "Nation", "take_query": "sex", "give": "Region", "give_query": "age * sex"}
+    body = {"design": SURVEY_DESIGN, "delta": "1e-6", "share": "1/5", "epsilon": "9", **cells}
+    found = studio.post("/trade", body).json()
+    before = {
+        (level["name"], query["name"]): Fraction(query["rho"])
+        for level in SURVEY_DESIGN["levels"]
+        for query in level["queries"]
+    }
+    after = {
+        (level["name"], query["name"]): Fraction(query["rho"])
+        for level in found["design"]["levels"]
+        for query in level["queries"]
+    }
+    taken, given = ("Nation", "sex"), ("Region", "age * sex")
+    expected = {**before, taken: before[taken] * Fraction(4, 5), given: before[given] / Fraction(found["factor"])}
+    assert after == expected
+    release = parse_budget(studio.post("/export", {"design": found["design"]}).json()["toml"].encode(), "cells.toml")
+    assert release.account().epsilon("1e-6") == found["epsilon"]["upper"] <= 9
+    assert found["epsilon"]["upper"] > 8.99
+    assert [(cell["level"], cell["query"]) for cell in found["cells"]] == [taken, given]
+    for cell in found["cells"]:
+        place = cell["level"], cell["query"]
+        assert (cell["before"], cell["after"]) == (noise_of(before[place]).margin, noise_of(after[place]).margin)
+
+
 @pytest.mark.parametrize("level", [None, list(DESIGN.table)[-1]])
 @pytest.mark.parametrize("most", ["7", "9.5"])
 def test_an_epsilon_is_held_by_one_level_or_by_all(studio: Studio, level: str | None, most: str) -> None:
@@ -75,7 +110,8 @@ def test_an_epsilon_is_held_by_one_level_or_by_all(studio: Studio, level: str | 
     ("change", "said"),
     [
         ({"take": "Nowhere"}, "A level must be one of"),
-        ({"give": next(iter(DESIGN.table))}, "from one level to another"),
+        ({"give": next(iter(DESIGN.table))}, "from one level or cell to another"),
+        ({"take_query": "nothing"}, "must be one of"),
         ({"share": "1"}, "share must be between 0 and 1"),
         ({"share": "some"}, "share"),
         ({"epsilon": "-1"}, "epsilon"),

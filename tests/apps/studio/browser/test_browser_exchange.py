@@ -91,9 +91,36 @@ def test_a_trade_keeps_epsilon_and_shows_every_margin(survey: Page) -> None:
     assert budgets(survey) == moved.table
 
 
-def test_a_locked_epsilon_holds_after_an_edit(survey: Page) -> None:
+def test_a_trade_between_two_cells_keeps_epsilon(survey: Page) -> None:
+    taken, given = (FIRST, list(DESIGN.table[FIRST])[-1]), (LAST, next(iter(DESIGN.table[LAST])))
+    survey.locator("#trade summary").click()
+    for side, (level, query) in (("take", taken), ("give", given)):
+        survey.locator(f"#trade-{side}").select_option(level)
+        survey.locator(f"#trade-{side}-query").select_option(query)
+    survey.locator("#trade-share").fill("30")
+    expect(survey.locator("#trade-statement")).to_contain_text("proved for every pair")
+    told = re.search(r"times ([\d.]+)\.", survey.locator("#trade-statement").inner_text())
+    assert told is not None
+    rho = {place: DESIGN.table[place[0]][place[1]] for place in (taken, given)}
+    moved = DESIGN.with_budget({taken: -rho[taken] * 3 / 10, given: rho[given] / Fraction(told[1]) - rho[given]})
+    before = DESIGN.account().epsilon("1e-10")
+    assert before - 0.01 < moved.account().epsilon("1e-10") <= before
+    row = survey.locator("#trade-margins tr").filter(has_text=f"{given[1]}, {given[0]}")
+    expect(row).to_contain_text(f"\u00b1{noise_of(moved.table[given[0]][given[1]]).margin}")
+    survey.locator("#trade-use").click()
+    shows(survey, "overall-value", moved.account().epsilon("1e-10"))
+    assert budgets(survey) == moved.table
+
+
+def test_a_locked_epsilon_holds_after_an_edit_and_a_reload(survey: Page) -> None:
     survey.locator("#lock").check()
     locked = numerals.at_most(DESIGN.account().epsilon("1e-10"), 6)
+    survey.locator("#lock-by").select_option(LAST)
+    survey.reload()
+    expect(survey.locator("#lock")).to_be_checked()
+    expect(survey.locator("#lock-by")).to_have_value(LAST)
+    survey.locator("#lock-by").select_option("")
+    shows(survey, "overall-value", DESIGN.account().epsilon("1e-10"))
     query = next(iter(DESIGN.table[FIRST]))
     cell(survey, query, FIRST).fill("0.9")
     edited = DESIGN.with_budget({(FIRST, query): Fraction("0.9") - DESIGN.table[FIRST][query]})
