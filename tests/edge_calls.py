@@ -134,6 +134,7 @@ def calls(rng: random.Random) -> Iterator[Call]:
     makers: list[Callable[..., Any]] = [
         exactdp.DiscreteGaussian,
         exactdp.DiscreteLaplace,
+        exactdp.Skellam,
         exactdp.Gaussian,
         exactdp.RandomizedResponse,
         exactdp.ApproximateDP,

@@ -9,11 +9,46 @@ TESTS = {
     "mechanisms/gaussian_mixture_loss.py": _SAMPLED,
     "mechanisms/poisson_sampled.py": _SAMPLED,
     "mechanisms/laplace.py": ["tests/mechanisms/test_laplace.py"],
+    "mechanisms/skellam.py": ["tests/mechanisms/test_skellam.py"],
+    "mechanisms/bessel_table.py": ["tests/mechanisms/test_skellam.py"],
 }
 
 _RULE, _LOSS = "mechanisms/trapezoidal_rule.py", "mechanisms/gaussian_mixture_loss.py"
 
 MUTANTS = [
+    (
+        "Skellam: terms beyond a table fall too fast",
+        "mechanisms/bessel_table.py",
+        ".lower()) * (1 - FORMULA_SLACK)",
+        ".lower()) * 1.05",
+    ),
+    ("Skellam: the bend of probabilities halved", "mechanisms/bessel_table.py", "1 + FORMULA_SLACK)\n", "0.5)\n"),
+    (
+        "Skellam: a tilt does not slow the fall",
+        "mechanisms/bessel_table.py",
+        "max(z, 0.0) * self.bend",
+        "0 * self.bend",
+    ),
+    ("Skellam: one term for all beyond", "mechanisms/bessel_table.py", " - math.log(-math.expm1(fall))", ""),
+    (
+        "Skellam: what a moment leaves out forgotten",
+        "mechanisms/skellam.py",
+        "math.fsum(np.exp(exponents[keep] - top)) + math.exp(log_left - top)",
+        "math.fsum(np.exp(exponents[keep] - top)) * (1 - 1e-11)",
+    ),
+    (
+        "Skellam: tilted weights off by a millionth",
+        "mechanisms/skellam.py",
+        "self._weights: Floats = weights / total",
+        "self._weights: Floats = weights / total * (1 - 1e-6)",
+    ),
+    (
+        "Skellam: a closed form without its last outputs",
+        "mechanisms/skellam.py",
+        "if bool(p <= factor * q):",
+        "if bool(p <= factor * q * 1.01):",
+    ),
+    ("Skellam: a far moment without the mirror image", "mechanisms/skellam.py", ", math.log(2)]", ", -s / 2]"),
     ("the growth of the density forgotten", _RULE, "grown = y * y / 2", "grown = 0 * y"),
     ("the zero of f forgotten", _RULE, "grown + rho * np.log", "grown + 0 * np.log"),
     ("what the frequency adds below the real line forgotten", _RULE, "+ kappa * m * np.maximum", "+ 0 * np.maximum"),
@@ -38,6 +73,12 @@ MUTANTS = [
         _LOSS,
         "(sizes @ self._reach) * kappa\n",
         "(sizes @ self._reach) * 0\n        size = 0 * size\n",
+    ),
+    (
+        "the outputs of sampled discrete noise in the wrong direction",
+        "mechanisms/gaussian_mixture_loss.py",
+        "values: Floats = -found.values if self._backward else found.values",
+        "values: Floats = found.values",
     ),
     ("the other direction counted half", "accounting/directions.py", "- math.log1p(nu)\n", "- math.log1p(nu) - 0.7\n"),
     (

@@ -51,6 +51,7 @@ from exactdp.mechanisms.laplace import Laplace as Laplace
 from exactdp.mechanisms.outcomes import Outcomes as Outcomes
 from exactdp.mechanisms.poisson_sampled import PoissonSampled as PoissonSampled
 from exactdp.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
+from exactdp.mechanisms.skellam import Skellam as Skellam
 from exactdp.version import __version__ as __version__
 
 __all__: list[str]

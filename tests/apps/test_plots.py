@@ -17,6 +17,7 @@ from exactdp import conversions
 from exactdp.accounting.composition import Composition
 from exactdp.apps.figures import release as plots
 from exactdp.apps.figures.captions import captions
+from exactdp.apps.figures.panels import Ruler, make_sheet
 from exactdp.census.built_in import release
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import account_pairs
@@ -49,6 +50,26 @@ def study() -> Study:
 def line(axes: Any, label: str) -> tuple[Any, Any]:
     """The data of the one line with this label."""
     (found,) = [x for x in axes.get_lines() if x.get_label() == label]
+    return found.get_xdata(), found.get_ydata()
+
+
+def small_lines(figure: Any) -> list[Any]:
+    """The lines of the small panels of a sheet."""
+    return [one for one in figure.artists if hasattr(one, "get_xdata")]
+
+
+def panels(figure: Any) -> dict[str, list[Any]]:
+    """The lines of each panel of a sheet by its name, the large one last."""
+    found: dict[str, list[Any]] = {}
+    for one in small_lines(figure):
+        found.setdefault(one.get_gid(), []).append(one)
+    (large,) = figure.axes
+    return {**found, large.get_title(): large.get_lines()}
+
+
+def in_panel(lines: list[Any], label: str) -> tuple[Any, Any]:
+    """The data of the one line of a panel with this label."""
+    (found,) = [x for x in lines if x.get_label() == label]
     return found.get_xdata(), found.get_ydata()
 
 
@@ -113,26 +134,45 @@ def test_panels_one_for_each_allocation(allocations: int) -> None:
     base = min(allocations, 2)
     for figure in (plots.figure_tradeoff_panels(some), plots.figure_profile_panels(some)):
         others = [k for k in range(1, allocations + 1) if k != base]
-        assert [a.get_title() for a in figure.axes] == [f"({base}, {k})" for k in (*others, base)]
-        areas = [a.get_position().width * a.get_position().height for a in figure.axes]
-        assert all(small < areas[-1] / 4 for small in areas[:-1])
-        assert [len(a.texts) for a in figure.axes] == [1] * (allocations - 1) + [0]
-        assert figure.axes[-1].get_legend() is not None
+        assert list(panels(figure)) == [f"({base}, {k})" for k in (*others, base)]
+        for k in others:
+            name, note = (t.get_text() for t in figure.texts if t.get_gid() == f"({base}, {k})")
+            assert name == f"({base}, {k})"
+            assert note.endswith("ppm")
+        (large,) = figure.axes
+        assert large.get_legend() is not None
+        inches = large.get_position().width * figure.get_size_inches()[0]
+        assert all(one.get_clip_box().width / figure.dpi < inches / 2 for one in small_lines(figure))
+
+
+def test_small_panels_have_lines_where_their_axes_say() -> None:
+    """Data become places on the figure by the ends of the axes, delta by its logarithm; what is outside is cut."""
+    figure = plots.figure_profile_panels(made_up(2))
+    (large,) = figure.axes
+    (low, high), (left, bottom, right, top) = large.get_xlim(), small_lines(figure)[0].get_clip_box().extents
+    x, y = in_panel(small_lines(figure), "Exact (certified upper bound)")
+    places = (
+        next(x for x in small_lines(figure) if x.get_label().startswith("Exact")).get_transform().transform(np.c_[x, y])
+    )
+    assert places[:, 0] == pytest.approx(left + (right - left) * (np.array(x) - low) / (high - low))
+    assert places[:, 1] == pytest.approx(bottom + (top - bottom) * (1 + np.log10(y) / 15))
+    assert places[-1, 1] < bottom
+    assert {t.get_text() for t in figure.texts} >= {"10\u207b\u00b9\u2075", "10\u207b\u2075", "1"}
 
 
 @pytest.mark.parametrize("relation", ["replace", "add/remove"])
 def test_every_panel_has_both_curves_of_zcdp(relation: str) -> None:
     some = replace(made_up(3), relation=relation)
-    for axes in plots.figure_tradeoff_panels(some).axes:
-        alphas, betas = line(axes, "zCDP (bound)")
+    for lines in panels(plots.figure_tradeoff_panels(some)).values():
+        alphas, betas = in_panel(lines, "zCDP (bound)")
         assert list(betas) == list(conversions.zcdp_beta(some.rho, alphas))
-        assert list(line(axes, AUTODP)[1]) == list(conversions.zcdp_beta_estimate(some.rho, alphas))
-        (dashed,) = [x for x in axes.get_lines() if x.get_linestyle() == "--"]
+        assert list(in_panel(lines, AUTODP)[1]) == list(conversions.zcdp_beta_estimate(some.rho, alphas))
+        (dashed,) = [x for x in lines if x.get_linestyle() == "--"]
         assert dashed.get_label() == AUTODP
-    for axes in plots.figure_profile_panels(some).axes:
-        epsilons, deltas = line(axes, "zCDP, simple conversion (bound)")
+    for lines in panels(plots.figure_profile_panels(some)).values():
+        epsilons, deltas = in_panel(lines, "zCDP, simple conversion (bound)")
         assert list(deltas) == list(conversions.zcdp_delta_simple(some.rho, epsilons))
-        assert list(line(axes, "zCDP, optimal conversion (bound)")[1]) == list(
+        assert list(in_panel(lines, "zCDP, optimal conversion (bound)")[1]) == list(
             conversions.zcdp_delta(some.rho, epsilons)
         )
 
@@ -160,23 +200,26 @@ def test_ticks_of_epsilon_are_round_and_hold_the_range(low: float, high: float, 
 def test_panels_plot_the_values_of_the_pairs() -> None:
     some = made_up(3)
     tradeoffs, profiles = plots.figure_tradeoff_panels(some, 3), plots.figure_profile_panels(some, 3)
-    pairs = [(1, 3), (2, 3), (3, 3)]
-    alphas, epsilons = (
-        line(tradeoffs.axes[0], "Exact")[0][1:-1],
-        line(profiles.axes[0], "Exact (certified upper bound)")[0],
-    )
+    pairs, exact = [(1, 3), (2, 3), (3, 3)], "Exact (certified upper bound)"
+    alphas = in_panel(panels(tradeoffs)["(3, 3)"], "Exact")[0][1:-1]
+    epsilons = in_panel(panels(profiles)["(3, 3)"], exact)[0]
     results = account_pairs(some, pairs, Grids.read(epsilons=list(epsilons), alphas=list(alphas)))
-    for result, one, other in zip(results, tradeoffs.axes, profiles.axes, strict=True):
-        assert list(line(one, "Exact")[1]) == [1.0, *(low for low, _ in result.beta), 0.0]
-        assert list(line(other, "Exact (certified upper bound)")[1]) == [high for _, high in result.delta]
+    for result, one, other in zip(results, panels(tradeoffs).values(), panels(profiles).values(), strict=True):
+        assert list(in_panel(one, "Exact")[1]) == [1.0, *(low for low, _ in result.beta), 0.0]
+        assert list(in_panel(other, exact)[1]) == [high for _, high in result.delta]
 
 
 def test_forty_three_panels_fill_six_by_eight() -> None:
-    figure, panels = plots._panels(43)
-    assert len(panels) == 43
-    grid = panels[0].get_subplotspec().get_gridspec()
-    assert (grid.nrows, grid.ncols) == (8, 6)
-    assert len(figure.axes) == 43
+    sheet = make_sheet([str(k) for k in range(43)], Ruler((0.0, 1.0)), Ruler((0.0, 1.0)))
+    corners = [panel.box[:2] for panel in sheet.small]
+    assert len(set(corners)) == 42
+    assert len({x for x, _ in corners}) == 6
+    assert len({y for _, y in corners}) == 8
+    width, height = sheet.figure.get_size_inches()
+    left, _, _, top = sheet.large.get_position().extents * [width, height, width, height]
+    beside = [(x + w <= left) or (y >= top) for x, y, w, h in (panel.box for panel in sheet.small)]
+    assert all(beside)
+    assert all(x > 0 and x + w < width and y > 0 and y + h < height for x, y, w, h in (p.box for p in sheet.small))
 
 
 def test_an_allocation_that_is_not_there() -> None:
@@ -196,7 +239,8 @@ def test_proxy_is_the_certified_difference(study: Study) -> None:
     deltas, values = (x[::9] for x in right.get_lines()[-1].get_data())
     assert values == pytest.approx(100 * (1 - study.epsilon(deltas) / own.epsilon(deltas)), abs=1e-8)
     assert np.max(values) < 1e-8
-    assert "2,2" in left.get_ylabel()
+    assert "Pair (2, 2) (*)" in left.figure.get_suptitle()
+    assert all("*" in axes.get_ylabel() for axes in (left, middle, right))
     assert all("(percent)" in axes.get_ylabel() for axes in (left, middle, right))
 
 
@@ -221,10 +265,9 @@ def test_single_paths_have_panels_of_their_own(monkeypatch: pytest.MonkeyPatch) 
     """Where a record is added or removed a panel is about one path, and says so."""
     monkeypatch.setattr(plots, "_PROXY_ALPHAS", (Fraction(1, 20), Fraction(1, 2)))
     design = replace(made_up(3), relation="add/remove")
-    panels = plots.figure_profile_panels(design).axes
-    assert [axes.get_title() for axes in panels] == ["(1, 0)", "(3, 0)", "(2, 0)"]
-    exact = next(line for line in panels[0].lines if line.get_label() == "Exact (certified upper bound)")
-    epsilon, delta = exact.get_xdata()[20], exact.get_ydata()[20]
+    found = panels(plots.figure_profile_panels(design))
+    assert list(found) == ["(1, 0)", "(3, 0)", "(2, 0)"]
+    epsilon, delta = (x[20] for x in in_panel(found["(1, 0)"], "Exact (certified upper bound)"))
     assert delta == pytest.approx(design.pair(1, 0).delta(epsilon), rel=1e-9)
     assert "Pair (2, 0)" in plots.figure_proxy(design.account()).get_suptitle()
 
@@ -233,9 +276,9 @@ def test_every_axis_is_labelled(study: Study) -> None:
     for figure in (plots.figure_convolution(), plots.figure_overall(study), plots.figure_proxy(study)):
         assert all(axes.get_xlabel() for axes in figure.axes)
         assert all(axes.get_ylabel() for axes in figure.axes)
-    panels = plots.figure_tradeoff_panels(study.release)
-    assert panels.get_supxlabel()
-    assert panels.get_supylabel()
+    sheet = plots.figure_tradeoff_panels(study.release)
+    assert sheet.get_supxlabel()
+    assert sheet.get_supylabel()
 
 
 def test_save_figures_writes_five_figures_twice(study: Study, tmp_path: Path) -> None:

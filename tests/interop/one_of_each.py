@@ -24,6 +24,7 @@ from exactdp import (
     Outcomes,
     PoissonSampled,
     RandomizedResponse,
+    Skellam,
     budget_change,
 )
 from exactdp.accounting.certificates.certificate import certify
@@ -79,6 +80,7 @@ def decimals(*values: str) -> Any:
 
 OBJECTS: dict[str, Any] = {
     "Laplace": Laplace("1/3", sensitivity="5/2"),
+    "Skellam": Skellam("5/2", sensitivity=3),
     "sampled": PoissonSampled(Gaussian(sigma=1.1), "0.01"),
     "sampled records": PoissonSampled(Gaussian(4), "1/7", records=3),
     "mixture of Gaussians": GaussianMixture("10/3", [0, 1, "5/2"], ["1/2", "1/3", "1/6"]),

@@ -27,6 +27,7 @@ from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.outcomes import Outcomes
 from exactdp.mechanisms.poisson_sampled import PoissonSampled
 from exactdp.mechanisms.randomized_response import RandomizedResponse
+from exactdp.mechanisms.skellam import Skellam
 
 DIGITS = 60
 Pairs = list[tuple[mpmath.mpf, mpmath.mpf]]
@@ -159,6 +160,7 @@ SMOOTH: list[Mechanism] = [  # against their oracle in test_sampled.py
     GaussianMixture(1, [0, 1], ["1/2", "1/2"]),
     PoissonSampled(Gaussian(1), "1/100"),
 ]
+UNBOUNDED: list[Mechanism] = [Skellam("5/2", 3)]  # against its oracle in test_skellam.py
 
 finite_mechanisms = pytest.mark.parametrize("mechanism", FINITE, ids=str)
 
@@ -488,4 +490,15 @@ def test_smooth_mechanisms_have_two_directions(mechanism: Mechanism) -> None:
     assert loss.reversed().reversed() is loss
     assert loss.unit is None
     assert loss.tilted(Fraction(1, 2)).table() is None
+    assert pickle.loads(pickle.dumps(mechanism)) == mechanism
+
+
+@pytest.mark.parametrize("mechanism", UNBOUNDED, ids=str)
+def test_unbounded_mechanisms_are_symmetric_and_listed(mechanism: Mechanism) -> None:
+    loss = mechanism.loss()
+    assert loss.reversed() is loss
+    assert loss.ends == (None, None)
+    values = loss.tilted(Fraction(1, 2)).values()
+    assert values is not None
+    assert sum(values[1]) == pytest.approx(1, abs=1e-14)
     assert pickle.loads(pickle.dumps(mechanism)) == mechanism

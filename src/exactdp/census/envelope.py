@@ -8,7 +8,8 @@ their line is below it all pairs are asked, for all alphas together. Only where 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -19,6 +20,7 @@ from scipy.special import ndtri_exp
 
 from exactdp.accounting.pairs import Pairs
 from exactdp.accounting.separate_pairs import Question
+from exactdp.accounting.tradeoff_vertices import Tail
 from exactdp.brackets import Point
 from exactdp.doubles import CHAIN_SLACK, TINY, exp_above, exp_below
 from exactdp.engine.lattice.accuracy import ACCURACY
@@ -77,15 +79,16 @@ def envelope_bounds(
 
     `likely` are pairs that are likely to be the worst ones. Heuristic: affects speed only.
     """
-    searches = [_Envelope(extremes, pairs, alpha) for alpha in alphas]
+    searches = [_Envelope(pairs, alpha) for alpha in alphas]
     suspects = [sorted(likely)] * len(alphas)
     going = list(range(len(alphas)))
     if pairs.shares and going:
         going = _left_by_lowest_curves(searches, pairs, suspects[0], extremes)
     for _ in range(_TRIALS):
-        trials = {i: _Envelope(partial(_extremes_of, pairs, suspects[i]), pairs, alphas[i]) for i in going}
-        for trial in trials.values():
-            trial.search()
+        trials = {i: _Envelope(pairs, alphas[i]) for i in going}
+        for some in {tuple(suspects[i]): None for i in going}:
+            same = [trials[i] for i in going if tuple(suspects[i]) == some]
+            _search(same, pairs, partial(_extremes_of, pairs, some))
         found = extremes([abs(trial.best) for trial in trials.values()])
         going = []
         for (i, trial), worst in zip(trials.items(), found, strict=True):
@@ -96,9 +99,25 @@ def envelope_bounds(
                 going.append(i)
         if not going:
             break
-    for i in going:
-        searches[i].search()
+    _search([searches[i] for i in going], pairs, extremes)
     return [(max(search.lower, 0.0), min(search.upper, 1.0)) for search in searches]
+
+
+def _search(searches: Sequence[_Envelope], pairs: Pairs, extremes: ExtremesAt) -> None:
+    """Until the bounds of each search meet, or nothing new is found; what they want to know is asked together."""
+    walks = {search: search.walk() for search in searches}
+    wanted = {search: epsilon for search, walk in walks.items() if (epsilon := next(walk, None)) is not None}
+    while wanted:
+        found = extremes([abs(epsilon) for epsilon in wanted.values()])
+        looked = zip(wanted.items(), found, strict=True)
+        touched = [search.vertices(worst, epsilon) for (search, epsilon), worst in looked]
+        ends = [end for vertices in touched for vertex in vertices for end in _ends(pairs, *vertex)]
+        tails = iter(pairs.tails(ends) if ends else ())
+        answers, wanted = zip(wanted, found, touched, strict=True), {}
+        for search, worst, vertices in answers:
+            placed = [(vertex, next(tails), next(tails)) for vertex in vertices]
+            with suppress(StopIteration):
+                wanted[search] = walks[search].send((worst, placed))
 
 
 def _left_by_lowest_curves(
@@ -142,11 +161,22 @@ class _Vertex:
     step: int
 
 
+_Place = tuple[int, int]
+"""A vertex of a pair's curve: the pair, and the lattice point at which its best test rejects."""
+
+_Placed = tuple[_Place, Tail, Tail]
+"""The same with its alpha and its beta."""
+
+
+def _ends(pairs: Pairs, pair: int, step: int) -> tuple[_Place, _Place]:
+    """The tails that are alpha and beta of a vertex."""
+    return (pair, step), (pair, pairs.family.typical_of(pair).spread_steps + 1 - step)
+
+
 class _Envelope:
     """The search for the slope at which lower and upper bound meet."""
 
-    def __init__(self, extremes: ExtremesAt, pairs: Pairs, alpha: Fraction) -> None:
-        self._extremes = extremes
+    def __init__(self, pairs: Pairs, alpha: Fraction) -> None:
         self._pairs = pairs
         self.alpha = alpha
         self._small = alpha <= Fraction(1, 2)
@@ -185,8 +215,9 @@ class _Envelope:
         """Whether the bounds meet."""
         return self.upper - self.lower <= ACCURACY / 4 * self.upper
 
-    def search(self) -> None:
-        """Until the bounds meet, or nothing new is found."""
+    def walk(self) -> Generator[Fraction, tuple[Extremes, list[_Placed]], None]:
+        """The epsilons at which to look, one after the other, until the bounds meet or nothing new is found; the worst of the
+        pairs at the size of each is sent back, and the vertices that it leads to."""
         if self.is_found:
             return
         lattice, start = self._pairs.family.typical[0], self.start
@@ -194,43 +225,39 @@ class _Envelope:
         reach = max(4 * lattice.h, 1e-6 * deviation)
         epsilon = Fraction(start)
         for _ in range(_SEARCH_STEPS):
-            fresh = self._look(epsilon)
+            found, placed = yield epsilon
+            higher = self._raise(found, epsilon)
+            for vertex in placed:
+                self._take(*vertex)
             if self.is_found:
                 break
             if self._left.pair < 0 or self._right.pair < 0:  # one side is still a corner: go there, further each time
                 epsilon = Fraction(start + reach if self._left.pair < 0 else start - reach)
                 reach = min(8 * reach, 50 * deviation + lattice.r)
-            elif fresh:
+            elif placed or higher:
                 epsilon = self._between()
             else:
                 break
 
-    def _look(self, epsilon: Fraction) -> bool:
-        """Improve the bounds by the line of slope e^epsilon and the vertex it touches; False if that brings nothing new."""
-        found = self._extremes([abs(epsilon)])[0]
+    def vertices(self, found: Extremes, epsilon: Fraction) -> list[_Place]:
+        """The vertices that the line of slope e^epsilon touches, without those that are known."""
         worst = self.touched(found, epsilon)
-        higher = self._raise(found, epsilon)
         lattice = self._pairs.family.typical_of(worst)
-        step = math.ceil((epsilon + lattice.half_spread) / lattice.step)
+        at = (epsilon + lattice.half_spread) / lattice.step
+        step = math.ceil(at)
         known = {(v.pair, v.step) for v in (self._left, self._right)}
-        fresh = False
-        for t in {step, step + 1} if (epsilon + lattice.half_spread) / lattice.step == step else {step}:
-            if (worst, t) not in known:
-                self._take(worst, t, lattice.spread_steps)
-                fresh = True
-        return fresh or higher
+        return [(worst, t) for t in ((step, step + 1) if at == step else (step,)) if (worst, t) not in known]
 
     def touched(self, found: Extremes, epsilon: Fraction) -> int:
         """The pair whose curve the line of slope e^epsilon touches."""
         return found.by_rest if epsilon >= 0 or self._small else found.by_delta
 
-    def _take(self, pair: int, step: int, total: int) -> None:
+    def _take(self, place: _Place, alpha: Tail, beta: Tail) -> None:
         """Put a vertex on its side of alpha, in place of the one there."""
-        alpha, beta = self._pairs.tails([(pair, step), (pair, total + 1 - step)])
         # upwards and to the right, both of which stay above the envelope
         log = alpha.high if self._small else alpha.rest_low
         u = (exp_above if self._small else exp_below)(log, CHAIN_SLACK)
-        vertex = _Vertex(u, exp_above(beta.high, CHAIN_SLACK), pair, step)
+        vertex = _Vertex(u, exp_above(beta.high, CHAIN_SLACK), *place)
         on_right = u >= self._u if self._small else u <= self._u
         self._left, self._right = (self._left, vertex) if on_right else (vertex, self._right)
 

@@ -15,7 +15,7 @@ from exactdp.census.releases import Release
 from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
 from exactdp.numbers import Number, exact_repr
 
-_TIE_DIGITS = (20, 40, 80)
+_TIE_DIGITS = (40, 80)
 _TELL_APART = 32  # different compositions that a summary tells apart by balls; beyond, it reports the tie
 
 

@@ -171,7 +171,10 @@ _OTHERS: dict[str, dict[str, Callable[[Any, Any], Any]]] = {
 
 def other_accounts(rho: Fraction | float, given: str, at: Any) -> dict[str, Any]:
     """What zCDP and the Gaussian shortcut say at this rho: epsilon at a delta, delta at an epsilon or beta at an alpha (scalar or
-    array), by name: `zcdp_optimal`, `zcdp_simple` (not for beta) and `gaussian`."""
+    array), by name: `zcdp_optimal`, `zcdp_simple` (not for beta) and `gaussian`. Where there is no rho they say nothing: epsilon
+    is infinite, delta 1, beta 0."""
+    if rho == math.inf:
+        return dict.fromkeys(_OTHERS[given], {"delta": math.inf, "epsilon": 1.0, "alpha": 0.0}[given])
     return {name: f(gaussian_mu(rho) if name == "gaussian" else rho, at) for name, f in _OTHERS[given].items()}
 
 
@@ -183,8 +186,7 @@ def compare_at(composition: Composition, given: str, value: Fraction) -> Compari
 def compare_curve(curve: Any, rho: Fraction | float, given: str, value: Fraction) -> Comparison:
     """The same for whatever has certified bounds, such as all pairs of a release; a composition comes with the gap as well."""
     bounds = curve.epsilon_bounds(value) if given == "delta" else curve.delta_bounds(value)
-    unknown = dict.fromkeys(_OTHERS[given], math.inf if given == "delta" else 1.0)
-    others = unknown if rho == math.inf else other_accounts(rho, given, value)
+    others = other_accounts(rho, given, value)
     gap = _gap(curve, value if given == "epsilon" else others["gaussian"]) if hasattr(curve, "mechanisms") else None
     return Comparison(given, value, (float(bounds.lower), float(bounds.upper)), **others, gap=gap)
 

@@ -56,6 +56,11 @@ _DEEPEST = 30  # halvings of an interval that no tangent covers
 _HALF = math.log(0.5)
 _OUT_OF_REACH = "No mu could be proved for this composition. Raise the work limit with within(max_seconds=...)."
 
+_NO_TAIL = (
+    "No mu is proved for Skellam noise, whose losses have no end and of which no zCDP parameter is known. Use delta_bounds or "
+    "beta_bounds instead."
+)
+
 Interval = tuple[Fraction, Fraction]
 
 
@@ -240,7 +245,8 @@ class _MuSearch:
         first = self._end
         if first is None and self._rho is not None:
             first = self._rho + 2 * Fraction(self._composition.mu)
-        assert first is not None  # a mechanism without rho has a greatest loss, or an infinite one
+        if first is None:
+            raise AccuracyError(_NO_TAIL)
         self._look_at([first * i / self._coarse for i in range(self._coarse)])
         for exponent in range(14):
             relative = _RELATIVE * 4**exponent

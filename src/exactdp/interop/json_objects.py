@@ -60,6 +60,7 @@ from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.outcomes import Outcomes
 from exactdp.mechanisms.poisson_sampled import PoissonSampled
 from exactdp.mechanisms.randomized_response import RandomizedResponse
+from exactdp.mechanisms.skellam import Skellam
 from exactdp.numbers import shown, whole
 from exactdp.strict_json import load
 from exactdp.theory.gaussian_gap.gap import Gap
@@ -282,7 +283,7 @@ def _kind(kind: type) -> _Kind:
 
 _MECHANISMS = (
     *(DiscreteGaussian, Gaussian, DiscreteLaplace, RandomizedResponse, ApproximateDP, Outcomes),
-    *(IntegerNoise, GaussianMixture, Laplace, PoissonSampled),
+    *(IntegerNoise, GaussianMixture, Laplace, PoissonSampled, Skellam),
 )
 _RESULTS = (
     *(Composition, Effort, Bounds, Explanation, TradeOffCurve, CrossCheck, Opinion, Comparison, Gap, Risk),

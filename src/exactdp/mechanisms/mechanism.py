@@ -14,7 +14,7 @@ from exactdp.numbers import shown, whole
 if TYPE_CHECKING:
     from exactdp.accounting.composition import Composition
 
-REFUSED_TO_SCALE = "Only noise of one parameter (Gaussian, Laplace, randomized response) can be scaled."
+REFUSED_TO_SCALE = "Only noise of one parameter (Gaussian, Laplace, Skellam, randomized response) can be scaled."
 
 
 class Mechanism(ABC):

@@ -146,7 +146,7 @@ class Design:
     def facts(self) -> list[tuple[str, str]]:
         """What is accounted for: the noise, who the neighbours are, the budget."""
         rho = self.rho
-        budget = f"rho = {exact(rho) if isinstance(rho, Fraction) else 'inf'} (zCDP)"
+        budget = f"rho = {exact(rho)} (zCDP)" if isinstance(rho, Fraction) else "no rho (zCDP) is known"
         if self.joint is not None:
             words = self.joint.words()
             if self.given is not None:

@@ -21,6 +21,7 @@ from exactdp.mechanisms.laplace import Laplace
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.poisson_sampled import PoissonSampled
 from exactdp.mechanisms.randomized_response import RandomizedResponse
+from exactdp.mechanisms.skellam import Skellam
 from exactdp.numbers import shown, whole
 
 METAVAR = "SIGMA2[:SENSITIVITY][*COUNT]"
@@ -35,6 +36,7 @@ _KINDS: dict[str, Callable[..., Mechanism]] = {
     "reallaplace": Laplace,
     "randomizedresponse": RandomizedResponse,
     "approximatedp": ApproximateDP,
+    "skellam": Skellam,
     "binomial": IntegerNoise.binomial,
     "truncatedgaussian": IntegerNoise.truncated_gaussian,
     "clampedgaussian": IntegerNoise.clamped_gaussian,
@@ -45,7 +47,7 @@ _KINDS: dict[str, Callable[..., Mechanism]] = {
     "table": IntegerNoise.from_csv,
 }
 _NAMES = (
-    "discrete_gaussian, gaussian, laplace, real_laplace, randomized_response, approximate_dp, poisson, binomial, "
+    "discrete_gaussian, gaussian, laplace, real_laplace, randomized_response, approximate_dp, poisson, skellam, binomial, "
     "truncated_gaussian, clamped_gaussian, truncated_laplace, clamped_laplace, staircase, cell_key, table"
 )
 _PLAIN = re.compile(

@@ -5,7 +5,19 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from exactdp.apps.figures.style import EXACT, INK, LEGEND, SOFT, ZCDP, dress, new_figure, titled, write_figure
+from exactdp.apps.figures.style import (
+    DELTA,
+    EPSILON,
+    EXACT,
+    INK,
+    LEGEND,
+    SOFT,
+    ZCDP,
+    dress,
+    new_figure,
+    titled,
+    write_figure,
+)
 from exactdp.arithmetic_state import steady
 from exactdp.numerals import exact
 from exactdp.optimize.frontier import Frontier
@@ -32,9 +44,7 @@ def figure_frontier(frontier: Frontier) -> Figure:
     axes.plot([frontier.given[0]], [frontier.given[1]], "D", color=ZCDP, ms=6, label="Given design")
     axes.set_yscale("log")
     first = points[0][1]
-    axes.set(
-        xlabel=rf"$\varepsilon$ at $\delta$ = {exact(frontier.delta)}", ylabel=str(first.objectives[0]).capitalize()
-    )
+    axes.set(xlabel=f"{EPSILON} at {DELTA} = {exact(frontier.delta)}", ylabel=str(first.objectives[0]).capitalize())
     axes.legend(loc="upper right", **LEGEND)
     dress(axes)
     return titled(figure, f"{first.before.title}: accuracy against epsilon")

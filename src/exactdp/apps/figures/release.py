@@ -18,7 +18,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactdp.apps.figures.captions import captions, captions_page
-from exactdp.apps.figures.style import ERRORS, EXACT, INK, LEGEND, SIMPLE, SOFT, ZCDP, dress, new_figure, save, titled
+from exactdp.apps.figures.panels import Panel, Ruler, Sheet, make_sheet
+from exactdp.apps.figures.style import (
+    DELTA,
+    EPSILON,
+    ERRORS,
+    EXACT,
+    INK,
+    LEGEND,
+    SIGMA2,
+    SIMPLE,
+    SOFT,
+    ZCDP,
+    dress,
+    log_ticks,
+    new_figure,
+    power_of_ten,
+    save,
+    titled,
+)
 from exactdp.apps.figures.theory import TWO_MECHANISMS, figure_convolution
 from exactdp.arithmetic_state import steady
 from exactdp.census.grids import Grids
@@ -37,7 +55,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_ALPHA, _BETA, _DELTA, _EPSILON = *ERRORS, r"$\delta$", r"$\varepsilon$"
+_ALPHA, _BETA = ERRORS
 _BULK, _END = (2, *range(5, 20, 5), *range(20, 130, 10), *range(140, 420, 20)), (970, *range(980, 999, 6))
 _PROXY_ALPHAS = tuple(Fraction(a, 1000) for a in (*_BULK, *range(450, 960, 50), *_END))
 _EXACT, _ZCDP, _AUTODP = "Exact", "zCDP (bound)", "zCDP, orders from 1/2 on (AutoDP: estimate, no bound)"
@@ -49,7 +67,8 @@ _SHOWN_DELTA = Fraction(1, 10**10)
 _LEAST_DELTA, _LARGE_DELTA = Fraction(1, 10**15), Fraction(1, 50)  # of the exact curve in the figures of delta
 _MILLION, _PERCENT = 10**6, 100
 _FLAT = 1e-6  # percent: what is closer to zero looks like zero
-_ACROSS, _WIDE, _TALL = 6, 3, 2  # panels in a row; the size of the enlarged panel in small ones
+_HALVES, _DELTA_TICKS = (0.0, 0.5, 1.0), (1e-15, 1e-10, 1e-5, 1.0)  # on the axes of errors and of delta
+_INSET_TICKS = (1e-6, 1e-4, 1e-2, 1.0)
 
 
 @steady
@@ -68,8 +87,7 @@ def figure_overall(study: Study) -> Figure:
     _square(left, 6)
     left.set(xlabel=_ALPHA, ylabel=_BETA)
     inset.set(xscale="log", yscale="log", xlim=(1e-6, 1), ylim=(1e-6, 1))
-    inset.set(xticks=(1e-6, 1e-4, 1e-2, 1), yticks=(1e-6, 1e-4, 1e-2, 1))
-    inset.minorticks_off()
+    log_ticks(inset, _INSET_TICKS, _INSET_TICKS)
     dress(inset, 7)
     left.set_title("Trade-off curve (inset: logarithmic axes)", fontsize=9, color=INK)
     left.legend(loc="upper right", borderaxespad=0.1, **LEGEND)
@@ -80,8 +98,8 @@ def figure_overall(study: Study) -> Figure:
     _draw_gaussian(right, epsilons, stated)
     right.legend(loc="lower left", **LEGEND)
     _delta_axes(right, ticks)
-    right.set(xlabel=_EPSILON, ylabel=_DELTA)
-    right.set_title(r"$\delta$ as a function of $\varepsilon$", fontsize=9, color=INK)
+    right.set(xlabel=EPSILON, ylabel=DELTA)
+    right.set_title(f"{DELTA} as a function of {EPSILON}", fontsize=9, color=INK)
     _mark(right, float(study.epsilon(_SHOWN_DELTA)), EXACT, (-6, -4))
     _mark(right, float(zcdp_epsilon_simple(rho, _SHOWN_DELTA)), SIMPLE, (6, 4))
     return titled(figure, study.release.title)
@@ -91,18 +109,18 @@ def figure_overall(study: Study) -> Figure:
 def figure_tradeoff_panels(release: Release, base: int | None = None) -> Figure:
     """The trade-off curve of allocation `base` (the full path unless told) with each allocation, one panel each, and zCDP's."""
     base = chosen_base(release, base)
-    others, results = _with_each(release, base, Grids.read(alphas=_PANEL_ALPHAS))
+    names, results = _with_each(release, base, Grids.read(alphas=_PANEL_ALPHAS))
     alphas = [0.0, *map(float, _PANEL_ALPHAS), 1.0]
     zcdp = zcdp_beta(release.rho, alphas), zcdp_beta_estimate(release.rho, alphas)
     curves = [_ends(r.beta)[0] for r in results]
-    figure, panels = _panels(len(others))
-    for axes, other, curve in zip(panels, others, curves, strict=True):
-        axes.plot(alphas, [1.0, *curve, 0.0], color=EXACT, lw=1.2 if other != base else 1.8, label=_EXACT)
-        _draw_zcdp_betas(axes, alphas, zcdp, 0.9 if other != base else 1.4)
-        _square(axes, 3 if other != base else 6)
-        _note(axes, _pair(release, base, other), None if other == base else curves[-1], curve)
-    panels[-1].legend(loc="upper right", **LEGEND)
-    return _framed(figure, _ALPHA, _BETA, "Trade-off curve", release, base)
+    sheet = make_sheet(names, Ruler(_HALVES), Ruler(_HALVES))
+    for panel, curve in zip(sheet.panels, curves, strict=True):
+        exact, other = (1.8, 1.4) if panel is sheet.large else (1.2, 0.9)
+        panel.plot(alphas, [1.0, *curve, 0.0], color=EXACT, lw=exact, label=_EXACT)
+        _draw_zcdp_betas(panel, alphas, zcdp, other)
+    _square(sheet.large, 6)
+    sheet.large.legend(loc="upper right", **LEGEND)
+    return _framed(sheet, curves, (_ALPHA, _BETA, "Trade-off curve"), release, base)
 
 
 @steady
@@ -113,21 +131,17 @@ def figure_profile_panels(release: Release, base: int | None = None) -> Figure:
     own = account_pairs(release, [_pair(release, base, base)], Grids.read(deltas=[_LARGE_DELTA, _LEAST_DELTA]))[0]
     low, high = _ends(own.epsilon)[1].tolist()
     epsilons, ticks = _epsilons(low, high, 41)
-    others, results = _with_each(release, base, Grids.read(epsilons=epsilons))
+    names, results = _with_each(release, base, Grids.read(epsilons=epsilons))
     stated = other_accounts(release.rho, "epsilon", epsilons)
     curves = [_ends(r.delta)[1] for r in results]
-    figure, panels = _panels(len(others))
-    for axes, other, curve in zip(panels, others, curves, strict=True):
-        if other == base:
-            _draw_deltas(axes, epsilons, curve, stated, (1.8, 1.4))
-            _draw_gaussian(axes, epsilons, stated)
-        else:
-            _draw_deltas(axes, epsilons, curve, stated, (1.2, 0.9))
-        middle = ticks[len(ticks) // 2 : len(ticks) // 2 + len(ticks) % 2]
-        _delta_axes(axes, ticks if other == base else [ticks[0], *middle, ticks[-1]])
-        _note(axes, _pair(release, base, other), None if other == base else curves[-1], curve)
-    panels[-1].legend(loc="lower left", **LEGEND)
-    return _framed(figure, _EPSILON, _DELTA, "Privacy profile", release, base)
+    middle = ticks[len(ticks) // 2 : len(ticks) // 2 + len(ticks) % 2]
+    sheet = make_sheet(names, Ruler([ticks[0], *middle, ticks[-1]]), Ruler(_DELTA_TICKS, is_log=True))
+    for panel, curve in zip(sheet.panels, curves, strict=True):
+        _draw_deltas(panel, epsilons, curve, stated, (1.8, 1.4) if panel is sheet.large else (1.2, 0.9))
+    _draw_gaussian(sheet.large, epsilons, stated)
+    _delta_axes(sheet.large, ticks)
+    sheet.large.legend(loc="lower left", **LEGEND)
+    return _framed(sheet, curves, (EPSILON, DELTA, "Privacy profile"), release, base)
 
 
 @steady
@@ -143,22 +157,21 @@ def figure_proxy(study: Study, base: int | None = None) -> Figure:
     figure = new_figure(11.4, 3.9)
     panels = figure.subplots(1, 3)
     low, high = study.epsilon([_LARGE_DELTA, _LEAST_DELTA])
-    (epsilons, ticks), deltas = _epsilons(low, high, 161), _deltas(101)
+    (epsilons, ticks), deltas = _epsilons(low, high, 121), _deltas(61)
     pair = _pair(release, base, base)
     own = account_pairs(release, [pair], Grids.read(epsilons, deltas, _PROXY_ALPHAS))[0]
     grids = (_PROXY_ALPHAS, epsilons, deltas)
     asked = ((own.beta, study.beta_bounds), (own.delta, study.delta_bounds), (own.epsilon, study.epsilon_bounds))
-    letters, names = ("f", r"\delta", r"\varepsilon"), ("Trade-off curve", _DELTA, _EPSILON)
+    letters, names = ("f", DELTA, EPSILON), ("Trade-off curve", DELTA, EPSILON)
     for axes, letter, name, grid, (mine, overall) in zip(panels, letters, names, grids, asked, strict=True):
         _draw_difference(axes, name, grid, _relative_difference(_ends(mine), overall(grid)))
         dress(axes)
-        own_letter = rf"{letter}_{{{pair[0]},{pair[1]}}}"
-        axes.set_ylabel(rf"$({own_letter} - {letter})\,/\,{own_letter}$ (percent)")
+        axes.set_ylabel(f"({letter}* \N{MINUS SIGN} {letter}) / {letter}* (percent)")
     panels[0].set(xlim=(0, 1), xlabel=_ALPHA)
-    panels[1].set(xlim=(ticks[0], ticks[-1]), xticks=ticks, xlabel=_EPSILON)
-    panels[2].set(xscale="log", xlim=(1e-21, 1e-1), xticks=(1e-20, 1e-15, 1e-10, 1e-5, 1e-1), xlabel=_DELTA)
-    panels[2].minorticks_off()
-    return titled(figure, f"Pair {pair} as a proxy of the overall guarantee", release.title)
+    panels[1].set(xlim=(ticks[0], ticks[-1]), xticks=ticks, xlabel=EPSILON)
+    panels[2].set(xscale="log", xlim=(1e-21, 1e-1), xlabel=DELTA)
+    log_ticks(panels[2], x=(1e-20, 1e-15, 1e-10, 1e-5, 1e-1))
+    return titled(figure, f"Pair {pair} (*) as a proxy of the overall guarantee", release.title)
 
 
 @steady
@@ -183,7 +196,7 @@ def save_figures(study: Study, folder: str | os.PathLike[str], base: int | None 
 def all_figures(study: Study, base: int) -> Iterator[Figure]:
     """The five figures, one at a time."""
     release = study.release
-    columns = {r"Two mechanisms, $\sigma^2$ = 5/2 and 10/3": TWO_MECHANISMS}
+    columns = {f"Two mechanisms, {SIGMA2} = 5/2 and 10/3": TWO_MECHANISMS}
     own = _pair(release, base, base)
     columns[f"Pair {own}: the full path" if base == release.full_path else f"Pair {own}"] = release.pair(*own)
     coarsest = max(release.allocations, key=lambda k: (_largest_rho(release, k), k == base, -k))
@@ -214,11 +227,11 @@ def _pair(release: Release, base: int, other: int) -> tuple[int, int]:
     return (base, other) if release.relation == REPLACE else (other, NO_RECORD)
 
 
-def _with_each(release: Release, base: int, grids: Grids) -> tuple[list[int], list[PairResult]]:
-    """The other allocations in their order, then `base` itself, which gets the enlarged panel, each with its pair with `base`."""
+def _with_each(release: Release, base: int, grids: Grids) -> tuple[list[str], list[PairResult]]:
+    """The pairs of `base` with the other allocations in their order and last with itself, each by its name and its results."""
     others = [*(k for k in sorted(release.allocations) if k != base), base]
     pairs = [(min(base, k), max(base, k)) if release.relation == REPLACE else (k, NO_RECORD) for k in others]
-    return others, account_pairs(release, pairs, grids)
+    return [str(_pair(release, base, other)) for other in others], account_pairs(release, pairs, grids)
 
 
 def _deltas(count: int) -> list[float]:
@@ -266,20 +279,20 @@ def _square(axes: Axes, ticks: int) -> None:
 def _delta_axes(axes: Axes, ticks: Sequence[float]) -> None:
     """epsilon across, the logarithm of delta up, from 1e-15 to 1."""
     axes.set_yscale("log")
-    axes.set(xlim=(ticks[0], ticks[-1]), xticks=ticks, ylim=(1e-15, 1), yticks=(1e-15, 1e-10, 1e-5, 1))
+    axes.set(xlim=(ticks[0], ticks[-1]), xticks=ticks, ylim=(1e-15, 1))
     axes.xaxis.set_major_formatter("{x:g}")
-    axes.minorticks_off()
+    log_ticks(axes, y=_DELTA_TICKS)
     dress(axes)
 
 
-def _draw_zcdp_betas(axes: Axes, alphas: list[float], betas: tuple[Floats, Floats], width: float) -> None:
+def _draw_zcdp_betas(axes: Axes | Panel, alphas: list[float], betas: tuple[Floats, Floats], width: float) -> None:
     """zCDP's trade-off curve twice: what zCDP says, and with orders below 1, of which it says nothing."""
     axes.plot(alphas, betas[0], color=ZCDP, lw=width, label=_ZCDP)
     axes.plot(alphas, betas[1], color=ZCDP, lw=0.9 * width, ls=(0, (3, 2)), label=_AUTODP)
 
 
 def _draw_deltas(
-    axes: Axes, epsilons: list[float], exact: Floats, others: dict[str, Floats], widths: tuple[float, float]
+    axes: Axes | Panel, epsilons: list[float], exact: Floats, others: dict[str, Floats], widths: tuple[float, float]
 ) -> None:
     """delta against epsilon: exact, and both conversions of zCDP."""
     axes.plot(epsilons, others["zcdp_simple"], color=SIMPLE, lw=widths[1], label="zCDP, simple conversion (bound)")
@@ -313,49 +326,18 @@ def _draw_difference(axes: Axes, title: str, grid: Sequence[Any], bounds: Floats
         axes.set_ylim(-_FLAT, _FLAT)
     width = float(np.nanmax(high - low, initial=0.0)) / 2
     digit, power = f"{rounded(width, 1, UP):e}".split("e")
-    axes.set_title(rf"{title} (certified within ${digit}\times10^{{{int(power)}}}$ percent)", fontsize=9, color=INK)
+    within = f"{digit} \N{MULTIPLICATION SIGN} {power_of_ten(int(power))}"
+    axes.set_title(f"{title} (certified within {within} percent)", fontsize=9, color=INK)
 
 
-def _panels(count: int) -> tuple[Figure, list[Axes]]:
-    """`count` panels, the last one enlarged in the lower right corner; the small ones fill the rest row by row."""
-    small = count - 1
-    across = min(_ACROSS, _WIDE + math.ceil(small / _TALL))
-    down = max(math.ceil((small + _WIDE * _TALL) / across), _TALL)
-    cell, gap, sides, ends = 1.08, (0.36, 0.36), (0.62, 0.18), (0.55, 0.92 if small else 0.74)  # inches
-    width, height = across * (cell + gap[0]) - gap[0] + sum(sides), down * (cell + gap[1]) - gap[1] + sum(ends)
-    figure = new_figure(width, height, layout=None)
-    figure.subplots_adjust(sides[0] / width, ends[0] / height, 1 - sides[1] / width, 1 - ends[1] / height)
-    grid = figure.add_gridspec(down, across, wspace=gap[0] / cell, hspace=gap[1] / cell)
-    cells = [(i, j) for i in range(down) for j in range(across) if i < down - _TALL or j < across - _WIDE][:small]
-    panels = [figure.add_subplot(grid[i, j]) for i, j in cells]
-    for axes, (i, j) in zip(panels, cells, strict=True):
-        is_lowest = i == down - 1 or (j < across - _WIDE and (i + 1, j) not in cells)
-        axes.tick_params(labelleft=j == 0, labelbottom=is_lowest)
-    large = figure.add_subplot(grid[down - _TALL :, across - _WIDE :])
-    if small:  # room for its labels, beside the panels to its left
-        box = large.get_position()
-        large.set_position((box.x0 + gap[0] / width / 2, box.y0, box.width - gap[0] / width / 2, box.height))
-    for axes in (
-        *panels,
-        large,
-    ):  # labels that are not there need no place; to look for one takes a third of the drawing
-        axes.xaxis.set_label_coords(0.5, 0.0)
-        axes.yaxis.set_label_coords(0.0, 0.5)
-    return figure, [*panels, large]
-
-
-def _note(axes: Axes, pair: tuple[int, int], own: Floats | None, curve: Floats) -> None:
-    """The pair, and its largest relative difference on the grid from the base's own curve, unless it is that one."""
-    axes.set_title(f"({pair[0]}, {pair[1]})", fontsize=8, pad=3, y=1.0, color=INK)
-    if own is not None:
-        usable = own > 0
-        largest = float(np.max(np.abs(curve[usable] / own[usable] - 1), initial=0.0)) * _MILLION
-        text = f"{about(largest, 2)} ppm" if largest >= 0.01 else "< 0.01 ppm"
-        axes.text(0.97, 0.95, text, transform=axes.transAxes, ha="right", va="top", fontsize=6.5, color=SOFT)
-
-
-def _framed(figure: Figure, x_label: str, y_label: str, title: str, release: Release, base: int) -> Figure:
-    """Common labels of a grid of panels."""
+def _framed(sheet: Sheet, curves: Sequence[Floats], texts: tuple[str, str, str], release: Release, base: int) -> Figure:
+    """Common labels (of both axes, and what the curves are) of a sheet; and in each small panel the largest relative difference
+    of its curve on the grid from that of the large one."""
+    usable = curves[-1] > 0
+    for panel, curve in zip(sheet.small, curves, strict=False):
+        largest = float(np.max(np.abs(curve[usable] / curves[-1][usable] - 1), initial=0.0)) * _MILLION
+        panel.note(f"{about(largest, 2)} ppm" if largest >= 0.01 else "< 0.01 ppm")
+    figure, (x_label, y_label, title) = sheet.figure, texts
     width, height = figure.get_size_inches()
     figure.supxlabel(x_label, fontsize=9, color=INK, y=0.08 / height)
     figure.supylabel(y_label, fontsize=9, color=INK, x=0.08 / width)

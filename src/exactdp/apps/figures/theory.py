@@ -12,7 +12,7 @@ import numpy as np
 
 from exactdp.accounting.composition import Composition
 from exactdp.accounting.loss_distribution import smoothed_density
-from exactdp.apps.figures.style import EXACT, INK, LEGEND, SIMPLE, SOFT, ZCDP, dress, new_figure, titled
+from exactdp.apps.figures.style import EXACT, INK, LEGEND, RHO, SIGMA2, SIMPLE, SOFT, ZCDP, dress, new_figure, titled
 from exactdp.arithmetic_state import steady
 from exactdp.doubles import Floats
 from exactdp.guarantees.gaussian_estimates import gaussian_delta
@@ -109,7 +109,7 @@ def _draw_errors(axes: Axes, noise: Number, folds: Sequence[int]) -> None:
                 f"{slope:.2f}", (folds[-1], values[-1]), (3, 0), textcoords="offset points", fontsize=7, color=colour
             )
     axes.set(xlabel="Number of mechanisms m", ylabel="Largest error")
-    axes.set_title(rf"$\sigma^2$ = {shown(noise)}", fontsize=9, color=INK)
+    axes.set_title(f"{SIGMA2} = {shown(noise)}", fontsize=9, color=INK)
     axes.margins(x=0.12)
     dress(axes)
 
@@ -123,7 +123,7 @@ def fitted_slope(folds: Sequence[int], values: Floats) -> float:
 
 def _name(composition: Composition) -> str:
     count, rho = sum(composition.mechanisms.values()), composition.rho
-    budget = "" if rho == math.inf else rf", $\rho$ = {exact_numeral(Fraction(rho))}"
+    budget = "" if rho == math.inf else f", {RHO} = {exact_numeral(Fraction(rho))}"
     return f"{count} mechanism{'s' * (count > 1)}{budget}"
 
 
@@ -165,7 +165,7 @@ def _draw_oscillation(axes: Axes, composition: Composition, step: Fraction) -> N
     axes.fill_between(points, low, high, color=EXACT, alpha=0.25, lw=0)
     axes.plot(points, (low + high) / 2, "o-" if half <= 80 else "-", ms=2.2, lw=0.6, color=EXACT)
     text = exact_numeral(step)
-    axes.set_xlabel(rf"Lattice point $t$ (loss $\rho + h\,t$, $h$ = {text})")
+    axes.set_xlabel(f"Lattice point t (loss {RHO} + h t, h = {text})")
     dress(axes)
 
 
