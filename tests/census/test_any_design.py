@@ -17,6 +17,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from exactdp.accounting import shared_pairs
 from exactdp.accounting.line_pairs import LinePairs
 from exactdp.accounting.pairs import Pairs
 from exactdp.accounting.separate_pairs import Question, SeparatePairs
@@ -274,8 +275,9 @@ def test_fine_contours_alone_hold_what_brute_force_finds(seed: int) -> None:
 
 @pytest.fixture
 def on_the_line(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """However few the pairs, they are asked together."""
-    monkeypatch.setattr(pair_results, "_FEW", 0)
+    """However few the pairs, they are asked together, and a grid is one of their methods."""
+    for module in (shared_pairs, pair_results):
+        monkeypatch.setattr(module, "FEW", 0)
     overall_of.cache_clear()
     yield
     overall_of.cache_clear()
@@ -350,18 +352,17 @@ def test_overall_numbers_do_not_depend_on_what_is_asked_with_them_or_before() ->
     assert together.deltas([*GRIDS.epsilons, Fraction(1)])[:-1] == deltas
 
 
-def test_many_pairs_without_a_lattice_are_asked_together() -> None:
-    """From 13 pairs on; fewer are asked one by one, with the same result."""
-    few = _unrelated()
-    assert isinstance(make_overall(few).pairs, SeparatePairs)
-    paths = {1: (), 2: ("State",), 3: ("County",), 5: ("Block",), 7: ("State", "County")}
-    table = {**few.table, "Block": {"age": Fraction(7, 157), "sex": Fraction(9, 163)}}
-    many = replace(few, table=table, bypassed=paths)
-    assert len(few.pairs) <= 12 < len(many.pairs)
-    engine = make_overall(many).pairs
+@pytest.mark.usefixtures("on_the_line")
+def test_pairs_without_a_lattice_are_asked_together() -> None:
+    """With the same result as one by one."""
+    release = _unrelated()
+    assert len(release.pairs) <= 12
+    engine = make_overall(release).pairs
     assert isinstance(engine, LinePairs)
     together = engine.table(range(3), GRIDS.epsilons)
-    alone = SeparatePairs(tuple(many.pair(*pair).mechanisms for pair in many.pairs[:3])).table(range(3), GRIDS.epsilons)
+    alone = SeparatePairs(tuple(release.pair(*pair).mechanisms for pair in release.pairs[:3])).table(
+        range(3), GRIDS.epsilons
+    )
     assert np.all(together.delta.log_lower() <= alone.delta.log_upper())
     assert np.all(alone.delta.log_lower() <= together.delta.log_upper())
 

@@ -15,18 +15,19 @@ import pytest
 import exactdp
 from exactdp import Composition, DiscreteGaussian, DiscreteLaplace, Gaussian, InvalidInputError, census
 from exactdp.accounting.line_pairs import LinePairs
-from exactdp.accounting.pairs import Pairs
+from exactdp.accounting.pairs import Pairs, PairsOnOwnLattices
 from exactdp.census.cell_noise import CellNoise
 from exactdp.census.grids import Grids
 from exactdp.census.journal import Journal
 from exactdp.census.overall import SeparateOverall
-from exactdp.census.pair_results import make_overall, overall_of
+from exactdp.census.pair_results import make_overall, overall_of, slices
 from exactdp.census.releases import Allocation, Release
 from exactdp.census.savings import calibrate_release, level_pair
 from exactdp.census.study import run_study
 from exactdp.census.sweeps import SweptDesign, sweep
 from exactdp.census.workers import make_runner
 from exactdp.guarantees.calibration import target
+from small_release import COARSE
 
 USUAL = Release(
     "survey",
@@ -212,7 +213,13 @@ def test_digits_where_all_noise_is_discrete_gaussian() -> None:
 
 def test_who_answers() -> None:
     assert isinstance(make_overall(USUAL).pairs, Pairs)
-    for name in ("add/remove", "one Laplace", "all Laplace", "one path"):  # few pairs are asked one by one
+    assert isinstance(make_overall(COARSE).pairs, PairsOnOwnLattices)
+    assert isinstance(make_overall(DESIGNS["add/remove"]).pairs, LinePairs)
+    for name in (
+        "one Laplace",
+        "all Laplace",
+        "one path",
+    ):  # few pairs of other noise are asked one by one; a single pair
         assert isinstance(make_overall(DESIGNS[name]), SeparateOverall), name
 
 
@@ -245,11 +252,13 @@ def test_a_journal_of_an_unusual_design(tmp_path: Path, name: str) -> None:
     journal = Journal.open(tmp_path, design, grids)
     with make_runner(1) as runner:
         first = run_study(design, grids, runner, journal)
-        assert journal.read().results.keys() == set(design.pairs)
+        for one in slices(design, grids):
+            assert journal.of(one).read().results.keys() == set(design.pairs)
         assert run_study(design, grids, runner, journal) == first
     assert Journal.open(tmp_path, USUAL, grids).question != journal.question
-    line = journal.path.read_text()
-    assert not Journal(journal.path, replace(design, name="x"), grids).read().set_aside
+    first_of = slices(design, grids)[0]
+    line = journal.of(first_of).path.read_text()
+    assert not Journal(journal.of(first_of).path, replace(design, name="x"), first_of).read().set_aside
     assert f'"pair": {list(design.pairs[-1])}' in line
 
 

@@ -7,6 +7,7 @@ The shared contours of `engine.family` answer nearly everything. What they leave
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ from exactdp.engine.payoff import Payoff, Threshold, delta_threshold, tail_thres
 from exactdp.errors import LatticeTooFineError
 
 _CONTOURS_HELD = 12
+_FEW_STEPS = 1000  # of a lattice in a standard deviation: contours of so few nodes take no time
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,12 @@ class PairsOnOwnLattices(Pairs):
     def tails(self, points: list[tuple[int, int]]) -> list[Tail]:
         """P(S >= h t) for each (pair, t), certified."""
         return [tails_at(self.answers(pair).contours(), [t])[0] for pair, t in points]
+
+    @cached_property
+    def are_coarse(self) -> bool:
+        """Whether these lattices are so coarse that nothing is quicker. Heuristic: affects speed and accuracy only."""
+        lattices = [self.family.lattice(p) for p in range(self.count)]
+        return all(math.sqrt(lattice.r) <= _FEW_STEPS * lattice.h for lattice in lattices) and self.can_answer
 
     @cached_property
     def can_answer(self) -> bool:

@@ -22,6 +22,9 @@ USELESS = 0.1
 """Bounds on shared contours further apart than this, relative to the upper one, say that the pair is not on them."""
 
 _GRIDDED = 1e-7  # shared contours that leave more are given up for a grid, where that is the best there is
+FEW = 12
+"""Pairs that are asked one by one where shared contours are wide, and not on a grid: that is narrower and may take longer."""
+
 _NARROW = 1e-11  # ends further than this from the estimate, relative to it, are left to the search for one pair
 
 
@@ -108,7 +111,7 @@ class SharedPairs(PairAnswers):
         pair itself."""
         is_wide = point.is_wide(self.resort_width)
         wide = np.flatnonzero(is_wide & matters(point)) if is_wide.any() else np.empty(0, dtype=np.int64)
-        lost = wide[point.is_wide(_GRIDDED)[wide]]
+        lost = wide[point.is_wide(_GRIDDED)[wide]] if self.count > FEW else wide[:0]
         if len(lost) and (found := self.grid_at(pairs[lost], epsilons, index[lost])) is not None:
             settled = found[0] & ~found[1].is_wide(WIDE)
             overwrite(point, lost[settled].tolist(), Point.of_rows(np.array(found[1].rows())[:, settled]))

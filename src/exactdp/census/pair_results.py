@@ -18,7 +18,7 @@ from exactdp.accounting.epsilon_search import gaussian_start
 from exactdp.accounting.line_pairs import LinePairs
 from exactdp.accounting.pairs import Pairs, PairsOnOwnLattices
 from exactdp.accounting.separate_pairs import Question, SeparatePairs
-from exactdp.accounting.shared_pairs import SharedPairs
+from exactdp.accounting.shared_pairs import FEW, SharedPairs
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds, Point
 from exactdp.census.cell_noise import DISCRETE_GAUSSIAN
@@ -36,7 +36,6 @@ from exactdp.numbers import log_rational
 
 Interval = tuple[float, float] | tuple[Decimal, Decimal]
 
-_FEW = 12  # pairs that are asked one by one without a second thought
 _CHUNK = 24  # pairs for each task where each is asked by itself in float64
 _WEIGHTS = {"beta": 1 / 4, "epsilon": 1 / 6, "delta": 1 / 30}
 """About how long an argument of each kind takes beside those of the others."""
@@ -84,10 +83,13 @@ def make_overall(release: Release) -> Overall:
         family = _lattice_family(release)
         if family is not None and family.can_share:
             return Overall(Pairs(family))
-        if family is not None and len(family.pairs) <= _FEW and (own := PairsOnOwnLattices(family)).can_answer:
+        own = PairsOnOwnLattices(family) if family is not None and len(family.pairs) <= FEW else None
+        if own is not None and own.are_coarse:
             return Overall(own)
-        if len(release.pairs) > _FEW and (line := _line_family(release)).can_share:
+        if (len(release.pairs) > FEW or _is_gaussian(release)) and (line := _line_family(release)).can_share:
             return Overall(LinePairs(line))
+        if own is not None and own.can_answer:
+            return Overall(own)
     return SeparateOverall(SeparatePairs(tuple(release.pair(*pair).mechanisms for pair in release.pairs)))
 
 
@@ -97,7 +99,7 @@ def stated_side(release: Release, epsilon: Fraction, delta: Fraction) -> int:
     Contours that take little time and leave bounds 1e-4 or 1e-6 wide decide nearly always, else the engine of the release.
     """
     line = _line_family(release)
-    for widths in ROUGH if len(release.pairs) > _FEW and line.can_share else ():
+    for widths in ROUGH if len(release.pairs) > FEW and line.can_share else ():
         found = int(sides(next(LinePairs(line).screen([epsilon], widths)), delta).max())
         if found:
             return found
@@ -122,10 +124,14 @@ def _is_narrow(point: Point) -> bool:
 
 def _lattice_family(release: Release) -> Family | None:
     """The paths as members of a family on a lattice, if all noise is discrete Gaussian and pairs are pairs of them."""
-    if release.relation != REPLACE or any(noise.kind != DISCRETE_GAUSSIAN for noise in release.noise.values()):
+    if release.relation != REPLACE or not _is_gaussian(release):
         return None
     paths = [Composition(allocation.mechanisms) for _, allocation in sorted(release.allocations.items())]
     return Family(tuple(Group.of_each(path.discrete_gaussians) for path in paths))
+
+
+def _is_gaussian(release: Release) -> bool:
+    return all(noise.kind == DISCRETE_GAUSSIAN for noise in release.noise.values())
 
 
 def _line_family(release: Release) -> LineFamily:
