@@ -213,6 +213,7 @@ export class BudgetTable {
       longest = Math.max(longest, this.totals[i].textContent.length);
       this.totals[i].title = sum.toString();
     });
+    for (const text of Object.values(this.state.typical)) longest = Math.max(longest, text.length);
     const width = Math.max(LEVEL_WIDTH, Math.ceil(PADDING + DIGIT_WIDTH * longest)); // so that no digit is cut
     const least = `${NAME_WIDTH + width * design.levels.length}px`;
     if (this.table.style.minWidth !== least) this.table.style.minWidth = least;
