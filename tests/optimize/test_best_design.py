@@ -64,7 +64,11 @@ def test_the_three_level_example() -> None:
     simple = (math.sqrt(10 * math.log(10) + 5) - math.sqrt(10 * math.log(10))) ** 2
     assert 3051 * 3 / simple == pytest.approx(37292, rel=1e-4)
     equal = optimize.best(THREE, GOAL, target=target(5, "1e-10"), requirements=["all: equal"])
-    assert equal.value == pytest.approx(30022, rel=1e-3)
+    # 30,022 is 3051 * 9.84: sigma2 rounded up to hundredths. The boundary is at 9.8344, by the grid, too.
+    assert equal.value == pytest.approx(30005, rel=1e-4)
+    for sigma2, over in (("9.84", False), ("9.835", False), ("9.834", True)):
+        table = {level: {"total": 1 / F(sigma2)} for level in LEVELS}
+        assert (_excess(Release("x", "x", "x", table, {1: ()}), F(5), F(1, 10**10)) > 0) == over
     found = optimize.best(THREE, GOAL, target=target(5, "1e-10"))
     assert found.value == pytest.approx(12960, rel=5e-4)
     assert found.gap is not None
@@ -205,6 +209,7 @@ def test_explanations_of_the_published_design() -> None:
     [
         ({"target": 5}, "made by exactdp.target"),
         ({"target": []}, "at least one"),
+        ({"target": target(-2, "1e-8")}, "must not be negative. Found -2"),
         ({"target": target(2, "1e-10"), "slack": 2}, "a share from 0 to 1. Found 2"),
         ({"target": target(2, "1e-10"), "digits": 1}, "digits must be"),
         ({"target": target(alpha="0.5", beta="0.6")}, "below 1 - alpha"),

@@ -25,10 +25,10 @@ from exactdp.numbers import exact_repr, shown, whole
 from exactdp.numerals import UP, about, percent
 from exactdp.optimize.cell_changes import CellChange, cell_changes
 from exactdp.optimize.cells import cell_name
-from exactdp.optimize.dual_bound import ObjectiveBound, objective_bound
 from exactdp.optimize.guarantee import NEARER, Guarantee, each_target, spread_slopes
 from exactdp.optimize.infeasible import refuse_if_infeasible
 from exactdp.optimize.objective import Objective
+from exactdp.optimize.objective_bound import ObjectiveBound, objective_bound
 from exactdp.optimize.prices import Price, requirement_prices
 from exactdp.optimize.problem import BudgetProblem
 from exactdp.optimize.requirements import Requirement, read_requirements
@@ -40,7 +40,8 @@ DIGITS = (2, 12)
 USUAL_DIGITS = 6
 _ATTEMPTS = 14
 _QUICK = 1e-3  # of the budget: what a quick proof may cost before a slow one is tried
-_HALVINGS = 4
+_HALVINGS, _SLOW_HALVINGS = 4, 2
+_WORTH_WHILE = 3e-5  # of the budget: what is left over from which on a closer share is looked for
 _RIPPLE = 0.5  # of log delta: more budget does not lower it by more
 
 
@@ -230,7 +231,7 @@ def _searched(
     problem: BudgetProblem, wanted: Target, guarantee: Guarantee, aim: Aim, start: Floats
 ) -> tuple[Search, Floats]:
     """The best unknowns that a search finds, and the search; where one of several epsilons will do, again with closer ones."""
-    rounds = NEARER if any(len(choice) > 1 for choice in guarantee.choices) else ()
+    rounds: tuple[float, ...] = NEARER if any(len(choice) > 1 for choice in guarantee.choices) else ()
     search = Search(problem, guarantee, aim)
     found = search.found(start, thorough=not rounds)
     for apart in rounds:
@@ -266,7 +267,8 @@ def rounded_and_proved(
         for attempt in range(_ATTEMPTS):
             found = _proved_less(search, wanted, unknowns, back, digits, steps, attempt, quick)
             if found is not None:
-                return _with_more(search, wanted, unknowns, (failed, back), digits, steps, found) if quick else found
+                halvings = 0 if back == 0 else _HALVINGS if quick else _SLOW_HALVINGS
+                return _with_more(search, wanted, unknowns, (failed, back), digits, steps, found, quick, halvings)
             if quick and back > _QUICK:
                 break
             back, failed = max(4 * back, 10.0**-digits), back
@@ -305,12 +307,14 @@ def _with_more(
     digits: int,
     steps: tuple[Fraction, ...],
     found: Release,
+    quick: bool,
+    halvings: int,
 ) -> Release:
-    """A design that is proved, too, with a share between one that failed and one that did not; where proofs are quick."""
+    """A design that is proved, too, with a share between one that failed and one that did not."""
     low, high = between
-    for _ in range(_HALVINGS if high > 0 else 0):
+    for _ in range(halvings if high > _WORTH_WHILE else 0):
         middle = (low + high) / 2
-        better = _proved_less(search, wanted, unknowns, middle, digits, steps, _ATTEMPTS, quick=True)
+        better = _proved_less(search, wanted, unknowns, middle, digits, steps, _ATTEMPTS, quick)
         found, low, high = (found, middle, high) if better is None else (better, low, middle)
     return found
 

@@ -27,7 +27,7 @@ from exactdp.optimize.cells import Cell
 
 _NEAR = 0.05  # of log delta: pairs as near to the worst get a constraint of their own
 _MOST_PAIRS = 6
-_MUS = (1.0, 2.5, 4.0, 6.0)  # deviations at which delta of a mu is looked at
+_MUS = (0.3, 1.0, 1.75, 2.5, 3.25, 4.0, 5.0, 6.0, 8.0)  # deviations at which delta of a mu is looked at
 _BLUR = 0.25
 _LARGEST_MU, _SMALLEST_MU = 1e3, 1e-9
 _APART, _ASIDE = 0.1, 3  # of epsilons at which a beta is looked at, in units of mu, and how many to each side

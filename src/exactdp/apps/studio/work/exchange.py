@@ -71,7 +71,7 @@ def hold(question: Record) -> answers.HeldAnswer:
         delta = read_grids(deltas=[question["delta"]]).deltas[0]
     with about("epsilon"):
         most = positive(question["epsilon"], "epsilon")
-    factor, found, (lower, upper) = _held(release, None if level is None else TradeSide(level), most, delta, 1.0)
+    factor, found, (lower, upper) = _held(release, None if level is None else TradePart(level), most, delta, 1.0)
     what = f"The noise variance of {level}" if level else "Every noise variance"
     statement = (
         f"{what} times {whole_text(factor)}: the epsilon of the whole release is at most {at_most(upper)}, within "
@@ -89,7 +89,7 @@ def hold(question: Record) -> answers.HeldAnswer:
 def trade(question: Record) -> answers.TradeAnswer:
     """A share of a level's or cell's budget moved to another so that the epsilon of the whole release stays, which is proved."""
     release = release_of(question["design"])
-    take, give = (TradeSide.read(release, question, name) for name in ("take", "give"))
+    take, give = (TradePart.read(release, question, name) for name in ("take", "give"))
     if set(take.cells(release)) & set(give.cells(release)):
         raise InvalidInputError(
             f"Budget must go from one level or cell to another. Found {shown(str(take))} and {shown(str(give))}."
@@ -131,14 +131,14 @@ def trade(question: Record) -> answers.TradeAnswer:
     }
 
 
-class TradeSide(NamedTuple):
+class TradePart(NamedTuple):
     """What gives or takes in a trade: a level, or one query there."""
 
     level: str
     query: str | None = None
 
     @classmethod
-    def read(cls, release: Release, question: Record, name: str) -> TradeSide:
+    def read(cls, release: Release, question: Record, name: str) -> TradePart:
         """The part of this name in a question, refused where the release has none such."""
         level, query = question[name], question[f"{name}_query"]
         _check_level(release, level)
@@ -166,7 +166,7 @@ def _check_level(release: Release, level: str) -> None:
 
 
 def _held(
-    release: Release, part: TradeSide | None, most: Fraction, delta: Fraction, guess: float
+    release: Release, part: TradePart | None, most: Fraction, delta: Fraction, guess: float
 ) -> tuple[Fraction, Release, tuple[float, float]]:
     """A factor on the noise variances of a part, or of all, with which epsilon at `delta` is at most `most`, and nearly so.
 
