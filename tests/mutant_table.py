@@ -59,6 +59,7 @@ TESTS = {
     "theory/edgeworth_bound.py": ["tests/theory/test_theory.py"],
     "theory/local_error.py": ["tests/theory/test_theory.py"],
     "theory/moments.py": ["tests/theory/test_theory.py"],
+    "accounting/tradeoff_curve.py": ["tests/accounting/test_composition.py", "-k", "hull"],
     **{
         f"{name}.py": [
             "tests/engine/test_line_methods.py",
@@ -385,6 +386,12 @@ MUTANTS = [
         "(shrink * point.delta.upper_floats())",
     ),
     ("digits promised too early", "accounting/enclosures.py", "bits > (digits + 1) *", "bits > (digits - 2) *"),
+    (
+        "a hull by doubles alone",
+        "accounting/tradeoff_curve.py",
+        "if abs(left - right) > EXP_SLACK * (abs(left) + abs(right)) + TINY:",
+        "if True:",
+    ),
     ("beta from too few chords", "accounting/tradeoff_dual.py", "return max(ends)", "return min(ends)"),
     (
         "the mirror in the dual without its factor",

@@ -19,8 +19,9 @@ TESTS = {
     "census/overall.py": [
         "tests/census/test_study.py",
         "tests/census/test_unusual_designs.py",
+        "tests/census/test_line_overall.py",
         "-k",
-        "envelope or overall or every_answer or stated_guarantee",
+        "envelope or overall or every_answer or stated_guarantee or drawing",
     ],
     "census/envelope.py": ["tests/census/test_study.py", "-k", "envelope"],
     "census/design_proof.py": ["tests/census/test_design_certificates.py", "-k", "not published"],
@@ -252,6 +253,12 @@ MUTANTS = [
         "census/overall.py",
         "lower, _ = self.epsilon(delta)",
         "_, lower = self.epsilon(delta)",
+    ),
+    (
+        "a drawn curve above the envelope",
+        "census/overall.py",
+        "quick[abs(e)] if e >= 0 else mirrored_point(quick[abs(e)], e)",
+        "quick[abs(e)]",
     ),
     ("a suspect left out", "census/overall.py", "if bounds[p] > limit}", "if bounds[p] > limit + 1e-3}"),
     (

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import exactdp
 from exactdp import Composition, DiscreteGaussian
+from exactdp.accounting.tradeoff_curve import lower_hull
 from exactdp.brackets import Bracket
 from exactdp.engine.lattice.accuracy import ACCURACY
 from exactdp.engine.lattice.contours import Contours
@@ -206,6 +207,16 @@ def test_tradeoff_curve_is_convex_from_corner_to_corner(num: int) -> None:
         exact = [(Fraction(a), Fraction(b)) for a, b in zip(curve.alpha, curve.beta, strict=True)]
         slopes = [(y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in pairwise(exact)]
         assert all(a < b <= 0 for a, b in pairwise(slopes))
+
+
+def test_a_hull_is_exact_where_doubles_cannot_tell_on_which_side_a_point_lies() -> None:
+    points = [(0.1413842508257216, 0.8981358468343441), (0.33152991268767196, 0.7611402004977085)]
+    points.append((0.9318440821750561, 0.32862742661347943))
+    (ax, ay), (bx, by), (cx, cy) = points
+    assert not (bx - ax) * (cy - by) > (by - ay) * (cx - bx)  # by doubles the second point is not below the chord
+    ((ax, ay), (bx, by), (cx, cy)) = (tuple(map(Fraction, point)) for point in points)
+    assert (bx - ax) * (cy - by) > (by - ay) * (cx - bx)
+    assert lower_hull(points) == points
 
 
 def test_points_of_a_tradeoff_curve_stand_where_it_bends_on_logarithmic_axes() -> None:

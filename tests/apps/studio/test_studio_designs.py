@@ -32,7 +32,7 @@ def test_built_in_releases_as_designs(studio: Studio) -> None:
         assert {p["number"]: tuple(p["bypassed"]) for p in found["design"]["paths"]} == dict(release.bypassed)
         assert found["typical"] == {} or "census.gov" in found["typical_source"]
     people = studio.client.get("/releases/dhc-persons-us").json()["typical"]
-    assert people == {"US": "331449281", "State": "6499006", "County": "105456", "Block": "41"}
+    assert people == {"State": "6499006", "County": "105456", "Block": "41"}
     assert "A release is one of" in refused(studio.client.get("/releases/nothing"), 404)
 
 

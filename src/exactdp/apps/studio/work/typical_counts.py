@@ -8,8 +8,8 @@ from exactdp.census.releases import Release
 
 PEOPLE = 331_449_281
 """Residents of the 50 states and the District of Columbia on 1 April 2020."""
-AREAS = {"US": 1, "State": 51, "County": 3_143, "Block": 8_132_968}
-"""How many areas there are of the levels that are also published; the other levels of the spine are not."""
+AREAS = {"State": 51, "County": 3_143, "Block": 8_132_968}
+"""How many areas there are of the levels that are also published. The other levels of the spine are not; nobody doubts the US."""
 SOURCE = (
     "People by area on average: 331,449,281 residents (2020 Census apportionment results) by the number of states, counties and "
     "blocks (2020 Census geographic entity tallies, census.gov)."

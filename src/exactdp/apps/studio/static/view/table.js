@@ -17,6 +17,7 @@ const NUMBER = { type: "text", inputMode: "decimal", autocomplete: "off", spellc
 const NAME_WIDTH = 178;
 const LEVEL_WIDTH = 54;
 const [PADDING, DIGIT_WIDTH] = [14, 7.1]; // pixels of a cell
+const NOT_BOLD = 0.2; // digits by which a count is narrower than a total of as many
 
 export class BudgetTable {
   /**
@@ -213,6 +214,7 @@ export class BudgetTable {
       longest = Math.max(longest, this.totals[i].textContent.length);
       this.totals[i].title = sum.toString();
     });
+    for (const text of Object.values(this.state.typical)) longest = Math.max(longest, text.length - NOT_BOLD);
     const width = Math.max(LEVEL_WIDTH, Math.ceil(PADDING + DIGIT_WIDTH * longest)); // so that no digit is cut
     const least = `${NAME_WIDTH + width * design.levels.length}px`;
     if (this.table.style.minWidth !== least) this.table.style.minWidth = least;
