@@ -122,7 +122,7 @@ MUTANTS = [
         "a limit of a box that is too close",
         "optimize/objective_bound.py",
         "return float(start) * (1 + _SLACK)",
-        "return float(start) * 0.9",
+        "return float(smooth) * 0.8",
     ),
     (
         "the boxes that are left forgotten",

@@ -62,14 +62,15 @@ def test_the_excess_of_a_box_is_above_the_integral(which: int) -> None:
 
 def test_a_box_is_above_each_of_its_compositions() -> None:
     for cells in (
-        [CellRange(0.7, 0.9, 1, 2), CellRange(4, 8, 1, 2)],
+        [CellRange(0.7, 0.9, 1, 2), CellRange(30, 30, 1, 1)],
+        [CellRange(0.8, 0.8, 1, 2), CellRange(4, 8, 1, 2)],
         [CellRange(2, 2.2, 1, 2), CellRange(5, 20, 1, 2)],
     ):
         for share in (0.0, 0.5, 1.0):
             chosen = [c.least + share * (c.most - c.least) for c in cells]
             spread = sum(c.copies / s for s, c in zip(chosen, cells, strict=True))
-            point = NoiseBox([CellRange(s, s, 1, 2) for s in chosen])
-            assert point.excess(spread, F(1)) <= NoiseBox(cells).excess(spread, F(1)) * (1 + 1e-9)
+            point = NoiseBox([CellRange(s, s, 1, c.copies) for s, c in zip(chosen, cells, strict=True)])
+            assert float(point.excess(spread, F(1))) <= float(NoiseBox(cells).excess(spread, F(1))) * (1 + 1e-9)
 
 
 def test_the_excess_of_one_cell_is_that_of_the_theorem() -> None:
