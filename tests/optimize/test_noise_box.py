@@ -64,6 +64,7 @@ def test_a_box_is_above_each_of_its_compositions() -> None:
     for cells in (
         [CellRange(0.7, 0.9, 1, 2), CellRange(30, 30, 1, 1)],
         [CellRange(0.8, 0.8, 1, 2), CellRange(4, 8, 1, 2)],
+        [CellRange(2.8, 3.2, 1, 4), CellRange(400, 400, 1, 1)],
         [CellRange(2, 2.2, 1, 2), CellRange(5, 20, 1, 2)],
     ):
         for share in (0.0, 0.5, 1.0):
