@@ -74,6 +74,12 @@ MUTANTS = [
         "(sizes @ self._reach) * kappa\n",
         "(sizes @ self._reach) * 0\n        size = 0 * size\n",
     ),
+    (
+        "the outputs of sampled discrete noise in the wrong direction",
+        "mechanisms/gaussian_mixture_loss.py",
+        "values: Floats = -found.values if self._backward else found.values",
+        "values: Floats = found.values",
+    ),
     ("the other direction counted half", "accounting/directions.py", "- math.log1p(nu)\n", "- math.log1p(nu) - 0.7\n"),
     (
         "records sampled less often",

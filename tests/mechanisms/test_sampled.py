@@ -32,6 +32,7 @@ from exactdp.mechanisms import gaussian_mixture_loss, trapezoidal_rule
 from exactdp.mechanisms.gaussian_mixture_loss import MixtureLoss, TiltedMixture
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.trapezoidal_rule import Mixture
+from halves_oracle import halves
 
 NARROW = 1e-9
 
@@ -123,6 +124,25 @@ def test_two_steps_against_an_integral(backward: bool) -> None:
     exact = oracle.two_steps(oracle.Mixture((0.75, 0.25), (0.0, 1.0)), mpmath.mpf("0.25"), backward)
     low, high = _one_direction(PoissonSampled(Gaussian(1), "1/4"), 2, Fraction(1, 4), backward)
     assert abs((low + high) / 2 / exact - 1) < 1e-5
+
+
+def test_few_steps_of_sampled_discrete_noise_against_all_values() -> None:
+    """Three steps of a sampled discrete Gaussian are a table: every value in 160 digits."""
+    mechanism = PoissonSampled(DiscreteGaussian(2), "1/10")
+    with mpmath.workdps(180):
+        weights = {x: mpmath.exp(-mpmath.mpf(x * x) / 4) for x in range(-42, 43)}
+        total = mpmath.fsum(weights.values())
+        without = [weights[x] / total for x in range(-41, 43)]
+        shifted = [weights[x - 1] / total for x in range(-41, 43)]
+        pairs = [((9 * b + a) / 10, b) for a, b in zip(shifted, without, strict=True)]
+    for backward in (False, True):
+        truth = halves([([(q, p) for p, q in pairs] if backward else pairs, 3)])
+        for e in ("0.05", "0.2", "0.3") if backward else ("0.05", "1", "6.5"):
+            exact = truth.delta(Fraction(e))
+            low, high = _one_direction(mechanism, 3, Fraction(e), backward)
+            assert low <= exact * (1 + mpmath.mpf(10) ** -30)
+            assert exact <= high * (1 + mpmath.mpf(10) ** -30)
+            assert high - low <= 1e-7 * high
 
 
 def test_a_mixture_of_several_gaussians_against_the_oracle() -> None:

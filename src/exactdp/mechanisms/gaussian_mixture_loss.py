@@ -297,6 +297,14 @@ class TiltedMixture(Tilted):
             logs[here], relative[here] = self._table(level).evaluate(omega[here])
         return (logs.conj() if self._backward else logs), relative
 
+    def values(self) -> tuple[Floats, Floats, float, float, float] | None:
+        """For discrete noise its outputs, which are the rule's points."""
+        if self._loss.mixture.spacing is None:
+            return None
+        found = self._table(0)
+        values: Floats = -found.values if self._backward else found.values
+        return values, found.weights, 2 * UNIT * float(np.max(np.abs(values))), 4 * UNIT, found.doubt
+
     @cached_property
     def _last_level(self) -> int:
         """The level that serves all higher frequencies: from it on the shifted line, or for discrete noise the first."""

@@ -81,8 +81,8 @@ def number(page: Page, tile: str) -> float | None:
 
 
 def shows(page: Page, tile: str, expected: float) -> None:
-    """Wait until a tile shows this number: exactly for the whole release, to 11 digits for a pair, which has fewer contours."""
-    close = expected if tile.startswith("overall") else pytest.approx(expected, rel=1e-11, abs=0)
+    """Wait until a tile shows this number, to 11 digits: it is a bound by other contours than those of `expected`."""
+    close = pytest.approx(expected, rel=1e-11, abs=0)
     with contextlib.suppress(AssertionError):
         wait_for(lambda: number(page, tile) == close)
     assert number(page, tile) == close
