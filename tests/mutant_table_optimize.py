@@ -98,7 +98,7 @@ MUTANTS = [
         "the peak of a coarse cell not seen",
         "optimize/noise_box.py",
         "least = np.where(crossed, 0.0,",
-        "least = np.where(crossed, 0.5,",
+        "least = np.where(crossed, 1.0,",
     ),
     (
         "one side of the frequencies only",
@@ -122,13 +122,13 @@ MUTANTS = [
         "a limit of a box that is too close",
         "optimize/objective_bound.py",
         "return float(start) * (1 + _SLACK)",
-        "return float(start) * 0.98",
+        "return float(smooth) * 0.8",
     ),
     (
-        "one of the boxes forgotten",
+        "the boxes that are left forgotten",
         "optimize/objective_bound.py",
         "return min([self.value, *(bound for bound, _, _ in boxes)])",
-        "return min([self.value, *(bound for bound, _, _ in boxes[1:])])",
+        "return self.value",
     ),
     (
         "the variance taken for sigma2",

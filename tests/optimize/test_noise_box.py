@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from flint import arb
 from general_search import Wanted
+from scipy.special import ive
 
 import oracle
 from exactdp import target
@@ -59,6 +60,34 @@ def test_the_excess_of_a_box_is_above_the_integral(which: int) -> None:
             assert exact < float(point.excess(spread, F(tilt))) < float(of_all) * 0.9
 
 
+def test_a_box_is_above_each_of_its_compositions() -> None:
+    for cells in (
+        [CellRange(0.7, 0.9, 1, 2), CellRange(30, 30, 1, 1)],
+        [CellRange(0.8, 0.8, 1, 2), CellRange(4, 8, 1, 2)],
+        [CellRange(2.8, 3.2, 1, 4), CellRange(400, 400, 1, 1)],
+        [CellRange(2, 2.2, 1, 2), CellRange(5, 20, 1, 2)],
+    ):
+        for share in (0.0, 0.5, 1.0):
+            chosen = [c.least + share * (c.most - c.least) for c in cells]
+            spread = sum(c.copies / s for s, c in zip(chosen, cells, strict=True))
+            point = NoiseBox([CellRange(s, s, 1, c.copies) for s, c in zip(chosen, cells, strict=True)])
+            assert float(point.excess(spread, F(1))) <= float(NoiseBox(cells).excess(spread, F(1))) * (1 + 1e-9)
+
+
+def test_the_excess_of_one_cell_is_that_of_the_theorem() -> None:
+    """No other cell is finer: centre, shoulders and far peaks alone."""
+    s, low, w = 0.4, 5.0, 0.5
+    p, n = math.exp(-(math.pi**2) * s), np.arange(-30, 31.0)
+    weights = np.exp(-n * n / (2 * s))
+    a = s * float(weights @ n**2 / weights.sum()) * low
+    near = (ive(0, a) / 12 + (1 / 6 - 1 / math.pi**2) * (ive(0, a) - ive(1, a)) / 2) / s
+    far = 2 * math.pi * min(near, math.sqrt(w) / 2 * math.tanh(1 / (2 * s * math.sqrt(w))) * ive(0, a))
+    shoulder = math.exp(-a) * min(4 / (math.pi * s), math.sqrt(w))
+    centre = math.expm1(2 * p / (1 - p * p)) * w * math.sqrt(2 * math.pi / low)
+    found = float(NoiseBox([CellRange(s, s, 1, 2)]).excess(low, F(1)))
+    assert found == pytest.approx(centre + shoulder + far, rel=1e-7)
+
+
 def test_fine_cells_flatten_the_peaks_of_a_coarse_one() -> None:
     """Theorem 2 knows of no other cell; a box does, and is a hundred times as close."""
     of_all = float(excess([Coarsest(F("2.7"), 1, 2)], F(1), F(1), F(5)))
@@ -87,8 +116,6 @@ def test_the_excess_of_a_box_is_that_of_the_theorem() -> None:
     inside = np.exp(-4 * variance * np.sin(omega / 1.6) ** 2 - rest * omega**2 / 2 + p[1] / (1 - p[1] ** 2))
     middle = 2 * float(np.sum(np.minimum(inside, 1) / (1 / w + omega**2))) * float(omega[1] - omega[0])
     a = 6 * DiscreteGaussian(F(6)).variance * rest
-    from scipy.special import ive
-
     far = (
         2
         * math.pi

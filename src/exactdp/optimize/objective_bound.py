@@ -89,7 +89,7 @@ def _bound(
         high = np.minimum(high, by_floor(problem, floors) * (1 + _SLACK))
     if (high < problem.low).any():
         return None
-    limits = [found for one, (_, cells) in classes if (found := largest_spread(cells, one)) is not None]
+    limits = [most for one, (_, cells) in classes if (most := largest_spread(cells, one)) is not None]
     row = spread_row(problem)
     limit = min([float(row @ high), *(float(one) for one in limits)]) * (1 + _SLACK)
     division = Division(problem, aim, value, tuple(one for one, _ in classes), row)
