@@ -30,9 +30,10 @@ import exactdp
 from exactdp.census.grids import ALPHAS, DELTAS, Grids, stated_epsilons
 from exactdp.census.pair_results import overall_of
 from exactdp.census.releases import Release
+from exactdp.census.runners import Runner
 from exactdp.census.study import run_study
 from exactdp.census.sweeps import SweptDesign, sweep
-from exactdp.census.workers import Runner, make_runner
+from exactdp.census.workers import make_runner
 from growth import design
 
 RUNS = 3
@@ -94,33 +95,54 @@ def taken(work: Callable[[Runner], object], jobs: int, dask: str | None = None) 
     return elapsed, sum(os.times()[:4]) - sum(before[:4])
 
 
-def on_cores(what: str, work: Callable[[Runner], object]) -> None:
-    """One process, two of joblib's, and a dask cluster of two workers with one thread each."""
+def hardly_anything(item: int) -> int:
+    """A task that has a worker load what every task needs; there is one for each worker."""
+    time.sleep(1.0)
+    return item
+
+
+def start_costs() -> dict[str | None, float]:
+    """CPU seconds for starting what `--jobs 2` and `--dask local --jobs 2` start, by the address of the cluster."""
+
+    def work(runner: Runner) -> None:
+        list(runner.map(hardly_anything, range(4), is_long=True))
+
+    return {address: min(taken(work, 2, address)[1] for _ in range(RUNS)) for address in (None, "local")}
+
+
+def on_cores(what: str, work: Callable[[Runner], object], starts: dict[str | None, float]) -> None:
+    """One process, this one and another of joblib's, and a dask cluster of two workers with one thread each."""
     one, cpu = taken(work, 1)
     print(f"  {what}: {one:.1f} s on one core, CPU {cpu:.1f} s", flush=True)
     for name, address in (("joblib", None), ("dask", "local")):
         two, both = taken(work, 2, address)
-        gain = f"{one / two:.2f} times as fast, at most {2 * cpu / both:.2f} times by CPU time"
+        gain = (
+            f"{one / two:.2f} times as fast; without the start {(both - starts[address]) / cpu:.2f} times the CPU time"
+        )
         print(f"    two processes, {name}: {two:.1f} s, CPU {both:.1f} s: {gain}", flush=True)
 
 
 def cores(designs: int) -> None:
+    starts = start_costs()
     print("\nOne process and two, from nothing")
+    print(
+        f"  CPU seconds to start: one more process {starts[None]:.1f}, a local dask cluster of two {starts['local']:.1f}"
+    )
     dhc, large = exactdp.census.release("dhc-persons-us"), design(200)
-    on_cores(f"all pairs of {dhc.name}, what `exactdp census` asks", partial(study, dhc))
+    on_cores(f"all pairs of {dhc.name}, what `exactdp census` asks", partial(study, dhc), starts)
     points = Grids.read(np.linspace(3, 43, 100).round(6).tolist())
 
     def account_large(runner: Runner) -> None:
         overall_of.cache_clear()
         run_study(replace(large), points, runner)
 
-    on_cores(f"delta of all {len(large.pairs):,} pairs of {large.name} at 100 epsilons", account_large)
+    on_cores(f"delta of all {len(large.pairs):,} pairs of {large.name} at 100 epsilons", account_large, starts)
     swept = edited(designs)
 
     def work(runner: Runner) -> object:
         return list(sweep(swept, [Fraction(1, 10**10)], runner))
 
-    on_cores(f"a sweep of {designs} edited designs", work)
+    on_cores(f"a sweep of {designs} edited designs", work, starts)
 
 
 def main() -> None:

@@ -1,10 +1,11 @@
-"""DP-SGD: certified bounds beside dp_accounting's default accountant, case by case.
+"""DP-SGD: certified bounds beside the default accountants of dp_accounting and of prv_accountant, case by case.
 
     python benchmarks/subsampled.py             a dozen cases, some minutes
     python benchmarks/subsampled.py --all       noise 0.5 to 4, rate 1e-4 to 0.1, 1 to 100,000 steps, delta 1e-3 to 1e-100
 
 Each case: sigma, rate, steps and the epsilon at which delta is about the stated one. CPU seconds of one question asked from
-nothing, the relative width of our bounds, and how far the peer's delta is from them. Needs the extra `interop`.
+nothing, the relative width of our bounds, how far dp_accounting's delta is from them, and how wide prv_accountant's own bounds
+are, relative to ours. Needs the extra `bench`.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import TypeVar
 
 from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant
+from prv_accountant import PoissonSubsampledGaussianMechanism, PRVAccountant
 
 from exactdp import Composition, Gaussian, PoissonSampled
 from exactdp.numerals import about
 
+_Answer = TypeVar("_Answer")
 FEW = [
     ("1", "0.01", 1, "1e-5"),
     ("1", "0.01", 10, "1e-10"),
@@ -66,15 +70,39 @@ def theirs(sigma: str, rate: str, steps: int, epsilon: float) -> float:
     return float(accountant.get_delta(epsilon))
 
 
+def by_prv(sigma: str, rate: str, steps: int, epsilon: float) -> tuple[float, float]:
+    """prv_accountant's bounds of delta with its default accuracy: 0.1 in epsilon and 1e-9 in delta."""
+    mechanism = PoissonSubsampledGaussianMechanism(noise_multiplier=float(sigma), sampling_probability=float(rate))
+    accountant = PRVAccountant([mechanism], eps_error=0.1, delta_error=1e-9, max_self_compositions=[steps])
+    low, _, high = accountant.compute_delta(epsilon, [steps])
+    return float(low), float(high)
+
+
+def timed(
+    ask: Callable[[str, str, int, float], _Answer], case: tuple[str, str, int, float]
+) -> tuple[_Answer | None, float]:
+    """What an accountant answers, None where it fails, and its CPU seconds."""
+    start = time.process_time()
+    try:
+        found = ask(*case)
+    except (ArithmeticError, MemoryError, RuntimeError, ValueError):
+        return None, time.process_time() - start
+    return found, time.process_time() - start
+
+
 def main() -> None:
     """Print one row for each case, and the cases that miss what is promised."""
     parser = argparse.ArgumentParser(description="DP-SGD cases beside dp_accounting.")
     parser.add_argument("--all", action="store_true", help="the whole grid")
-    parser.add_argument("--alone", action="store_true", help="without the peer")
+    parser.add_argument("--alone", action="store_true", help="without the peers")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    print("sigma   rate    steps  epsilon      delta        width    ours   theirs  their delta, relative to ours")
-    wide = slower = count = 0
+    print(f"{'':66}dp_accounting          prv_accountant")
+    print(
+        "sigma   rate    steps  epsilon      delta        width        s        s  delta, beside   s  width of its own"
+    )
+    wide = count = 0
+    slower = {"dp_accounting": 0, "prv_accountant": 0}
     for sigma, rate, steps, delta in every() if asked.all else FEW:
         epsilon = Fraction(round(composition(sigma, rate, steps).epsilon(delta) * 1000), 1000)
         if epsilon <= 0:
@@ -87,13 +115,15 @@ def main() -> None:
         row = f"{sigma:5} {rate:7} {steps:7}  {about(epsilon, 5):10} {about(high, 5):12} {apart:8.1e} {own:7.3f}"
         count, wide = count + 1, wide + (apart > promised)
         if not asked.alone:
-            start = time.process_time()
-            peer = theirs(sigma, rate, steps, float(epsilon))
-            seconds = time.process_time() - start
-            slower += own > seconds
-            row += f" {seconds:8.3f}  {peer / high - 1:+.1e}"
+            case = sigma, rate, steps, float(epsilon)
+            (peer, first), (ends, second) = timed(theirs, case), timed(by_prv, case)
+            slower["dp_accounting"] += own > first
+            slower["prv_accountant"] += own > second
+            row += f" {first:8.3f}  " + ("fails   " if peer is None else f"{peer / high - 1:+.1e}")
+            row += f" {second:8.3f}  " + ("fails" if ends is None else f"{(ends[1] - ends[0]) / high:.1e}")
         print(row + ("  wide" if apart > promised else ""), flush=True)
-    print(f"{count} cases, {wide} wider than promised, {slower} slower than dp_accounting.")
+    beside = ", ".join(f"{number} slower than {name}" for name, number in slower.items())
+    print(f"{count} cases, {wide} wider than promised" + ("." if asked.alone else f", {beside}."))
 
 
 if __name__ == "__main__":

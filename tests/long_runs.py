@@ -40,6 +40,15 @@ def first_journal(folder: Path, run: subprocess.Popen[bytes]) -> Path:
     raise AssertionError("nothing was finished")
 
 
+def helpers_of(run: subprocess.Popen[bytes]) -> list[int]:
+    """The processes that a run has started, a worker and what looks after it, as soon as they are there."""
+    for _ in _patiently():
+        if len(found := descendants(run.pid)) >= 2:
+            return found
+        assert run.poll() is None, f"the run ended with {run.returncode} before it had started others"
+    raise AssertionError("no other processes were started")
+
+
 def descendants(pid: int) -> list[int]:
     """The processes that a process has started, and those that they have."""
     parents = {process: parent for process in _processes() if (parent := _parent(process))}

@@ -36,11 +36,17 @@ TESTS = {
         "-k",
         "not worker and not cluster and not hold_what",
     ],
-    "census/workers.py": [
+    "census/runners.py": [
         "tests/census/test_runs.py",
         "tests/ground/test_arithmetic_state.py",
         "-k",
         "(other_code and cores) or tasks_are_steady",
+    ],
+    "census/cores.py": [
+        "tests/census/test_runs.py",
+        "tests/ground/test_arithmetic_state.py",
+        "-k",
+        "(cores and not balls) or tasks_are_steady",
     ],
     "census/changes.py": [
         "tests/census/test_phsafe_changes.py",
@@ -240,7 +246,7 @@ MUTANTS = [
     ("any code's line", "census/journal.py", 'others := other_versions(record["code"])', 'others := ""'),
     ("ends in any order", "census/pair_results.py", "if not (low <= high and inside):", "if not inside:"),
     ("probabilities of any size", "census/pair_results.py", "low >= 0 and high <= 1", "True"),
-    ("any code's result", "census/workers.py", "others := other_versions(self.code)", 'others := ""'),
+    ("any code's result", "census/runners.py", "others := other_versions(self.code)", 'others := ""'),
     (
         "suspects looked for above the largest epsilon",
         "census/overall.py",
@@ -285,8 +291,20 @@ MUTANTS = [
         "where[name] = list(place.values())",
     ),
     (
+        "what was lost with a process is not done again",
+        "census/cores.py",
+        "            except BrokenExecutor:\n                self._lost.extend(places)",
+        "            except BrokenExecutor:",
+    ),
+    (
+        "this process computes as it is set",
+        "census/cores.py",
+        "yield steadily(function, items[place])",
+        "yield function(items[place])",
+    ),
+    (
         "workers compute as their process is set",
-        "census/workers.py",
+        "census/runners.py",
         "    with steady_state():\n        return function(item)",
         "    return function(item)",
     ),

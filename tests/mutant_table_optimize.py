@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_LEAST = ["tests/optimize/test_least_delta.py"]
+_LEAST = ["tests/optimize/test_least_delta.py", "tests/optimize/test_noise_box.py"]
 _BEST = ["tests/optimize/test_best_design.py", "-m", "not soak", "-k", "grid or least or three_level"]
 
 TESTS = {
@@ -10,6 +10,9 @@ TESTS = {
     "optimize/dual_bound.py": ["tests/optimize/test_accuracy.py", "tests/optimize/test_dual_bound.py"],
     "optimize/accuracy.py": ["tests/optimize/test_accuracy.py"],
     "optimize/best_design.py": ["tests/optimize/test_dual_bound.py"],
+    "optimize/missed_target.py": _LEAST,
+    "optimize/noise_box.py": ["tests/optimize/test_noise_box.py"],
+    "optimize/objective_bound.py": ["tests/optimize/test_objective_bound.py", "-m", "not soak"],
 }
 
 MUTANTS = [
@@ -45,9 +48,9 @@ MUTANTS = [
     ),
     (
         "the total of an interval taken at its upper end",
-        "optimize/least_delta.py",
-        "root = ball(low).sqrt().lower()",
-        "root = ball(high).sqrt().lower()",
+        "optimize/missed_target.py",
+        "smooth = gaussian_delta_ball(ball(low).sqrt().lower(), e)",
+        "smooth = gaussian_delta_ball(ball(high).sqrt().lower(), e)",
     ),
     (
         "more than all for one cell",
@@ -58,26 +61,92 @@ MUTANTS = [
     (
         "noise alone compared at one end of the interval",
         "optimize/least_delta.py",
-        "shifted = tails[1:, sensitivity:] * (1 + SUM_SLACK)",
-        "shifted = tails[:-1, sensitivity:] * 0.5",
+        "shifted = tails[1:, times * sensitivity :] * (1 + SUM_SLACK)",
+        "shifted = tails[:-1, times * sensitivity :] * 0.5",
+    ),
+    (
+        "copies alone shifted by more than they are",
+        "optimize/least_delta.py",
+        "shifted = tails[1:, times * sensitivity :] * (1 + SUM_SLACK)",
+        "shifted = tails[1:, times * sensitivity + times - 1 :] * (1 + SUM_SLACK)",
+    ),
+    (
+        "the excess of a trade-off curve left out",
+        "optimize/missed_target.py",
+        "(((mu - quantile) / root).erfc() / 2 + added).upper()",
+        "(((mu - quantile) / root).erfc() / 2).upper()",
+    ),
+    (
+        "the total of a mu a little too small",
+        "optimize/missed_target.py",
+        "return low > one.mu**2",
+        "return low > one.mu**2 * Fraction(99, 100)",
+    ),
+    (
+        "the centre of a box left out",
+        "optimize/noise_box.py",
+        "found = math.expm1(float(self._overlap.sum())) * width",
+        "found = 0.98 * math.expm1(float(self._overlap.sum())) * width",
+    ),
+    (
+        "finer cells of a box at their most",
+        "optimize/noise_box.py",
+        "own = np.append(np.cumsum(ranges[::-1, 0])[::-1], 0.0)",
+        "own = np.append(np.cumsum(ranges[::-1, 1])[::-1], 0.0)",
+    ),
+    (
+        "the peak of a coarse cell not seen",
+        "optimize/noise_box.py",
+        "least = np.where(crossed, 0.0,",
+        "least = np.where(crossed, 0.5,",
+    ),
+    (
+        "one side of the frequencies only",
+        "optimize/noise_box.py",
+        "parts = 2 * np.exp(",
+        "parts = 1.7 * np.exp(",
+    ),
+    (
+        "what is beyond a box's cells left out",
+        "optimize/noise_box.py",
+        "found = max(found, centre + shoulder + 2 * math.pi * min(near_axis, off_axis))",
+        "found = max(found, centre + shoulder)",
+    ),
+    (
+        "a box narrowed more than the design found allows",
+        "optimize/objective_bound.py",
+        "room = (self.value + found.price * box.limit)",
+        "room = (0.8 * self.value + found.price * box.limit)",
+    ),
+    (
+        "a limit of a box that is too close",
+        "optimize/objective_bound.py",
+        "return float(start) * (1 + _SLACK)",
+        "return float(start) * 0.98",
+    ),
+    (
+        "one of the boxes forgotten",
+        "optimize/objective_bound.py",
+        "return min([self.value, *(bound for bound, _, _ in boxes)])",
+        "return min([self.value, *(bound for bound, _, _ in boxes[1:])])",
     ),
     (
         "the variance taken for sigma2",
         "optimize/dual_bound.py",
-        "values[i], slopes[i] = (1 - lost) / x, -(1 - lost) / x**2",
-        "values[i], slopes[i] = 1 / x, -1 / x**2",
+        "values, slopes = (1 - lost) / x, -(1 - lost) / x**2",
+        "values, slopes = 1 / x, -1 / x**2",
     ),
     (
         "the mean absolute error without its correction",
         "optimize/dual_bound.py",
-        "values[i] = c * (x**-0.5 - x**0.5 / 12 - x**1.5 / 69)",
-        "values[i] = c * (x**-0.5 - x**0.5 / 14)",
+        "values = c * (x**-0.5 - discrete * (x**0.5 / 12 + x**1.5 / 69))",
+        "values = c * (x**-0.5 - discrete * (x**0.5 / 14))",
     ),
     (
         "the dual without its limit",
         "optimize/dual_bound.py",
-        "float(least.sum()) - price * limit",
-        "float(least.sum()) - 0.98 * price * limit",
+        "total = float(least.sum()) - price * limit",
+        "total = float(least.sum()) - 0.98 * price * limit",
     ),
     (
         "the least height above what the total allows",

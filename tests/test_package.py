@@ -17,8 +17,8 @@ import minimums
 from exactdp import DiscreteGaussian, census
 from exactdp.census.grids import Grids
 from exactdp.census.journal import Journal
+from exactdp.census.runners import Serial
 from exactdp.census.study import run_study
-from exactdp.census.workers import Serial
 from exactdp.errors import ExactDPError, MissingExtraError
 
 ROOT = Path(__file__).parent.parent

@@ -23,8 +23,8 @@ from exactdp import (
     verify,
 )
 from exactdp.accounting.explanation import power_of_ten
+from exactdp.census.runners import Serial
 from exactdp.census.summary import summarize
-from exactdp.census.workers import Serial
 from exactdp.guarantees.risk import risk_of
 from exactdp.numerals import DOWN, UP
 from small_release import SMALL

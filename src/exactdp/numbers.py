@@ -216,6 +216,8 @@ LARGEST_EPSILON = 10**9
 
 def read_epsilon(value: object) -> Fraction | float:
     """epsilon as given by a user: a number within limits, or an infinity."""
+    if type(value) is Fraction and abs(value.numerator) <= LARGEST_EPSILON * value.denominator:  # most, and quickly
+        return value
     if (isinstance(value, Decimal) and value.is_infinite()) or (
         isinstance(value, (float, np.floating)) and math.isinf(value)
     ):
@@ -239,6 +241,8 @@ def read_alpha(value: object) -> Fraction:
 
 
 def _probability(value: object, name: str) -> Fraction:
+    if type(value) is Fraction and 0 <= value.numerator <= value.denominator:  # most, and quickly
+        return value
     result = rational(value, name)
     if not 0 <= result <= 1:
         raise InvalidInputError(f"{name} must be between 0 and 1. Found {shown(value)}.")

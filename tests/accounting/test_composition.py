@@ -208,6 +208,25 @@ def test_tradeoff_curve_is_convex_from_corner_to_corner(num: int) -> None:
         assert all(a < b <= 0 for a, b in pairwise(slopes))
 
 
+def test_points_of_a_tradeoff_curve_stand_where_it_bends_on_logarithmic_axes() -> None:
+    """Lines below the curve through 65 points (each chord made longer until it meets the next but one) miss it by less than a
+    line is wide: 12 decades are some 200 pixels high, so that 0.02 decades are a third of one. Even points miss it by 0.1."""
+    c = exactdp.census.release("dhc-persons-us").pair(13, 13)
+    curve = c.tradeoff(65)
+    points = [(a, b) for a, b in zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True) if a > 1e-12 and b > 1e-12]
+    assert len(points) >= 55
+    slopes = [(y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in pairwise(points)]
+    for i in range(1, len(points) - 2, 6):
+        (x1, y1), (x2, y2) = points[i], points[i + 1]
+        meet = x1 + (y2 - y1 - slopes[i + 1] * (x2 - x1)) / (slopes[i - 1] - slopes[i + 1])
+        drawn = y1 + slopes[i - 1] * (meet - x1)
+        low, high = c.beta_bounds(Fraction(meet))
+        assert drawn <= high
+        # as far as to the curve beside it, if that is nearer: along its slope
+        beside = (low - drawn) / -slopes[i] / meet
+        assert min(math.log10(low / drawn), math.log10(1 + beside)) < 0.02
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [

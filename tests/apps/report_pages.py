@@ -5,9 +5,9 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 from exactdp.census.budget_files import parse_budget
+from exactdp.census.runners import Serial
 from exactdp.census.study import Study
 from exactdp.census.summary import Summary, summarize
-from exactdp.census.workers import Serial
 
 DESIGN = b"""
 title = "My <script>alert(1)</script> & \\"survey\\" $x^2$"

@@ -19,10 +19,10 @@ from exactdp.apps.report.content import Content, gather
 from exactdp.apps.report.decision import MemoQuestion
 from exactdp.apps.report.page import render
 from exactdp.census.budget_files import parse_budget
+from exactdp.census.runners import Serial
 from exactdp.census.savings import level_pair
 from exactdp.census.study import Study
 from exactdp.census.summary import EpsilonRow, summarize
-from exactdp.census.workers import Serial
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.gaussian_estimates import gaussian_epsilon
 from exactdp.guarantees.zcdp import zcdp_beta, zcdp_epsilon, zcdp_epsilon_simple

@@ -13,8 +13,8 @@ from campaigns.tally import Tally
 from exactdp.census.grids import Grids
 from exactdp.census.journal import Journal
 from exactdp.census.pair_results import PairResult, account_pairs
+from exactdp.census.runners import Serial
 from exactdp.census.study import run_study
-from exactdp.census.workers import Serial
 from small_release import SMALL
 
 _GRIDS = Grids.read(["1/2", "3"], ["1e-6"], ["0.05"])

@@ -123,6 +123,18 @@ def test_deltas_for_a_drawing_hold_the_worst_pair_and_are_narrow_enough(
         assert max(bounds.lower[i] for bounds in each) <= high <= low * (1 + (asked_again or 1e-9))
 
 
+def test_a_curve_for_a_drawing_is_below_the_envelope_and_close_to_it() -> None:
+    """From a quick look at all pairs: nowhere above what is proved of beta, and lower by less than a line is wide."""
+    overall = Overall(LinePairs(family("different", 3)))
+    curve = overall.drawn_curve(25)
+    assert (curve.alpha[0], curve.beta[0], curve.alpha[-1], curve.beta[-1]) == (0.0, 1.0, 1.0, 0.0)
+    inner = [i for i, alpha in enumerate(curve.alpha.tolist()) if 1e-6 < alpha < 0.999][::4]
+    for i in inner:
+        low, high = overall.beta(Fraction(curve.alpha[i]))
+        assert low * (1 - 1e-2) <= curve.beta[i] <= high
+    assert len(inner) >= 3
+
+
 @pytest.mark.parametrize("log_wanted", [-741, -760])
 def test_overall_delta_around_the_end_of_doubles(log_wanted: int) -> None:
     """Where delta is subnormal, and beyond, both ends are outward of what single pairs prove; logarithms keep their digits."""

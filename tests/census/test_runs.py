@@ -14,15 +14,17 @@ from joblib.externals.loky import get_reusable_executor
 
 import exactdp
 import long_runs
-from exactdp.census import workers
+from exactdp.census import cores, runners, workers
+from exactdp.census.cores import Cores
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import PairResult
+from exactdp.census.runners import Runner, Serial
 from exactdp.census.study import run_study
 from exactdp.census.sweeps import SweptDesign, sweep
-from exactdp.census.workers import Cluster, Cores, Runner, Serial, make_runner
+from exactdp.census.workers import Cluster, make_runner
 from exactdp.errors import MissingExtraError, WorkersError
 from small_release import SMALL
-from worker_tasks import ChangesItsCode, DiesAlways, DiesOnce
+from worker_tasks import ChangesItsCode, DiesAlways, DiesOnce, FailsElsewhere
 
 GRIDS = Grids.read(["1/2", "3"], ["1e-6"], ["0.05"])
 
@@ -57,11 +59,28 @@ def test_an_interrupt_is_dealt_with_by_this_process_and_not_by_workers(cluster: 
     assert list(cluster._client.run(signal.getsignal, signal.SIGINT).values()) == [signal.SIG_IGN] * 2
 
 
-def test_in_balls_on_two_cores() -> None:
+def test_in_balls_on_two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "_ALONE", 0.0)  # the other process may come in time for some of it
     grids = Grids.read(["3"], digits=25)
     with Cores(2) as two:
         found = run_study(SMALL, grids, two).results
     assert found == SMALL.account(["3"], digits=25).results
+
+
+def test_short_work_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: object) -> None:
+        raise AssertionError("a process was to be started")
+
+    monkeypatch.setattr(cores._Crew, "hire", refused)
+    with Cores(2) as two:
+        assert list(two.map(str, range(3))) == ["0", "1", "2"]
+
+
+def test_an_error_of_a_task_here_or_elsewhere_is_raised_here(tmp_path: Path) -> None:
+    with Cores(2) as two, pytest.raises(ZeroDivisionError):
+        list(two.map(FailsElsewhere(tmp_path / "failed"), range(8), is_long=True))
+    with Cores(2) as two, pytest.raises(TypeError):
+        list(two.map(len, [3]))  # type: ignore[list-item]
 
 
 @pytest.mark.posix
@@ -69,27 +88,27 @@ def test_in_balls_on_two_cores() -> None:
 def test_a_killed_worker_changes_nothing(kind: str, tmp_path: Path) -> None:
     mark = tmp_path / "killed"
     with Cores(2) if kind == "cores" else Cluster("local", 2) as runner:
-        assert sorted(runner.map(DiesOnce(mark), range(8))) == [i * i for i in range(8)]
+        assert sorted(runner.map(DiesOnce(mark), range(8), is_long=True)) == [i * i for i in range(8)]
     assert mark.exists()
 
 
 @pytest.mark.parametrize("kind", ["cores", pytest.param("cluster", marks=pytest.mark.soak)])
 def test_workers_that_are_lost_again_and_again_are_told_in_a_sentence(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(workers, "_ATTEMPTS", 2)  # each starts processes anew
+    monkeypatch.setattr(runners, "ATTEMPTS", 2)  # each starts processes anew
     said = "in each of 2 attempts" if kind == "cores" else "again and again at the same task"
     with Cores(2) if kind == "cores" else Cluster("local", 2) as runner, pytest.raises(WorkersError, match=said):
-        list(runner.map(DiesAlways(), range(8)))
+        list(runner.map(DiesAlways(tmp_path / "killed"), range(8), is_long=True))
 
 
 @pytest.mark.parametrize("kind", ["cores", "cluster"])
-def test_results_of_other_code_are_refused(kind: str) -> None:
+def test_results_of_other_code_are_refused(kind: str, tmp_path: Path) -> None:
     """Those that join later too: what counts is what comes with the result."""
     named = r"The worker process \d+" if kind == "cores" else r"The worker tcp://\S+"
     said = rf"{named} computes with exactdp 0\.2\.0\.dev0\+srcdoctored \(here {re.escape(exactdp.__version__)}\)"
     with Cores(2) if kind == "cores" else Cluster("local", 2) as runner, pytest.raises(WorkersError, match=said):
-        list(runner.map(ChangesItsCode(), range(8)))
+        list(runner.map(ChangesItsCode(tmp_path / "changed"), range(8), is_long=True))
     get_reusable_executor().shutdown(kill_workers=True)  # its processes serve other tests
 
 
@@ -137,8 +156,7 @@ def test_workers_end_with_the_run(tmp_path: Path, by: signal.Signals) -> None:
     run = long_runs.started("census", "--certified", "--no-figures", "--jobs", "2", "-o", str(tmp_path), said=said)
     try:
         journal = long_runs.first_journal(tmp_path, run)
-        helpers = long_runs.descendants(run.pid)
-        assert len(helpers) >= 2
+        helpers = long_runs.helpers_of(run)
         run.send_signal(by)
         run.wait()
         assert long_runs.all_end(helpers)

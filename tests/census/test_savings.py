@@ -7,9 +7,9 @@ import pytest
 
 import oracle
 from exactdp import census
+from exactdp.census.runners import Serial
 from exactdp.census.savings import level_pair
 from exactdp.census.summary import _unused, summarize
-from exactdp.census.workers import Serial
 from exactdp.guarantees.calibration import GRID
 from exactdp.guarantees.zcdp import zcdp_epsilon, zcdp_epsilon_simple
 from exactdp.numbers import rational

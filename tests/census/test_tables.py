@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from exactdp.apps.figures.style import new_figure, write_figure
+from exactdp.census.runners import Serial
 from exactdp.census.summary import summarize
 from exactdp.census.tables import numeric_csv, write_study
-from exactdp.census.workers import Serial
 from exactdp.errors import InvalidInputError
 from small_release import SMALL
 

@@ -33,9 +33,10 @@ from exactdp.apps.studio.schema.answers import as_json
 from exactdp.apps.studio.schema.requests import PairQuestion
 from exactdp.apps.studio.work.designs import design_of
 from exactdp.apps.studio.work.dispatch import answered
+from exactdp.census.cores import Cores
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import account_pairs
-from exactdp.census.workers import Serial, _Stamped
+from exactdp.census.runners import Serial, Stamped
 from exactdp.errors import AccuracyError
 from small_release import SURVEY
 
@@ -205,10 +206,11 @@ def test_tasks_are_steady_and_what_they_find_is_printed(tmp_path: Path) -> None:
     design = {"design": design_of(release), "pair": [1, 1], "epsilons": [AT]}
     question = PairQuestion.model_validate(design).model_dump()
     tasks: list[Callable[[], Any]] = [
-        lambda: _Stamped.of(_subnormal, 0).result,
+        lambda: Stamped.of(_subnormal, 0).result,
         lambda: list(Serial().map(_subnormal, [0])),
+        lambda: list(Cores(2).map(_subnormal, [0])),
         lambda: account_pairs(release, [(1, 1)], grids)[0].delta[0],
-        lambda: as_json([_Stamped.of(_subnormal, 0).result]),
+        lambda: as_json([Stamped.of(_subnormal, 0).result]),
         lambda: answered("pair", question)["delta"][0]["upper"],
         lambda: _printed("account", str(tmp_path / "survey.toml"), "--epsilon", AT),
     ]

@@ -77,8 +77,8 @@ def test_no_noise_is_that_good() -> None:
 def test_the_bounds_of_errors_are_below_them_and_close(measure: str) -> None:
     for floor in ("1/2", "1", "4"):
         x = np.geomspace(1e-4, float(1 / F(floor)), 60)
-        kinds, floors = (USUAL,) * len(x), [F(floor)] * len(x)
-        values, slopes = below(measure, x, kinds, floors)
+        kinds = (USUAL,) * len(x)
+        values, slopes = below(measure, x, kinds, np.full(len(x), float(1 / F(floor))))
         exact = errors(measure, x, kinds)[0]
         assert (values <= exact * (1 + 1e-12)).all()
         assert (values >= exact * (0.97 if floor == "1/2" else 0.999)).all() or measure == "absolute"

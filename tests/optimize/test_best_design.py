@@ -9,7 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from general_search import log_delta, meets_everywhere, objective, random_case, searched
+from general_search import Wanted, meets_everywhere, searched
+from random_designs import random_case
 
 from exactdp import census, optimize, target
 from exactdp.census.releases import Release
@@ -24,20 +25,28 @@ THREE = Release("three", "Three levels", "made up", {level: {"total": F(1, 10)} 
 GOAL = optimize.Objective("variance", LEVELS)
 
 
+def _excess(release: Release, epsilon: Fraction, delta: Fraction, size: int = 1 << 18) -> float:
+    """log delta of the worst pair by convolution on a grid, less that of the target."""
+    return max(Wanted("delta", epsilon, delta).excess(c.mechanisms, size) for c in release.compositions)
+
+
 def _compare(seed: int, looks: int) -> None:
     case = random_case(random.Random(seed))
-    goal = optimize.Objective(case.measure, case.weights, worst=case.worst)
-    found = optimize.best(case.release, goal, target=target(case.epsilon, case.delta))
-    assert meets_everywhere(found.release, case.epsilon, case.delta)
-    budgets = np.array([float(x) for queries in found.release.table.values() for x in queries.values()])
-    assert objective(case, budgets) == pytest.approx(found.value, rel=1e-9)
-    other = searched(case, [budgets, np.full(len(budgets), float(budgets.mean()))], looks)
+    goal = optimize.Objective(case.measure, case.weights, worst=case.worst, typical=case.typical)
+    found = optimize.best(case.release, goal, target=case.targets, requirements=case.requirements)
+    assert meets_everywhere(case, found.release)
+    unknowns = case.unknowns(found.release)
+    assert case.objective(unknowns) == pytest.approx(found.value, rel=1e-9)
+    assert (unknowns >= np.array(case.low) * (1 - 1e-9)).all()
+    assert (unknowns <= np.array(case.high) * (1 + 1e-9)).all()
+    assert not case.step or all(x % case.step == 0 for own in found.release.table.values() for x in own.values())
+    other = searched(case, unknowns, looks)
     assert found.value <= other * (1 + BEATEN)
     if found.bound is not None:
         assert found.bound.value <= other * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("seed", [8])
+@pytest.mark.parametrize("seed", [0])
 def test_a_slow_search_finds_nothing_better(seed: int) -> None:
     _compare(seed, 20)
 
@@ -45,7 +54,8 @@ def test_a_slow_search_finds_nothing_better(seed: int) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(300))
 def test_a_slow_search_finds_nothing_better_on_random_designs(seed: int) -> None:
-    _compare(seed, 120)
+    """Of every kind of objective, target and requirement; sizes are such that all of them take about an hour of one core."""
+    _compare(seed, 60)
 
 
 @pytest.mark.soak
@@ -54,13 +64,16 @@ def test_the_three_level_example() -> None:
     simple = (math.sqrt(10 * math.log(10) + 5) - math.sqrt(10 * math.log(10))) ** 2
     assert 3051 * 3 / simple == pytest.approx(37292, rel=1e-4)
     equal = optimize.best(THREE, GOAL, target=target(5, "1e-10"), requirements=["all: equal"])
-    assert equal.value == pytest.approx(30022, rel=1e-3)
+    # 30,022 is 3051 * 9.84: sigma2 rounded up to hundredths. The boundary is at 9.8344, by the grid, too.
+    assert equal.value == pytest.approx(30005, rel=1e-4)
+    for sigma2, over in (("9.84", False), ("9.835", False), ("9.834", True)):
+        table = {level: {"total": 1 / F(sigma2)} for level in LEVELS}
+        assert (_excess(Release("x", "x", "x", table, {1: ()}), F(5), F(1, 10**10)) > 0) == over
     found = optimize.best(THREE, GOAL, target=target(5, "1e-10"))
     assert found.value == pytest.approx(12960, rel=5e-4)
     assert found.gap is not None
     assert found.gap < 0.05
-    assert meets_everywhere(found.release, F(5), F(1, 10**10))
-    assert log_delta(found.release, F(5), 1 << 18) > math.log(1e-10) - 1e-3, "nothing is left over"
+    assert -1e-3 < _excess(found.release, F(5), F(1, 10**10)) <= 2e-6, "met, and nothing is left over"
     shares = sorted(change.budget_after for change in found.before_after)
     assert float(shares[2] / shares[0]) == pytest.approx(3000**0.5, rel=0.02)
 
@@ -76,7 +89,7 @@ def test_no_design_of_a_grid_is_below_the_bound() -> None:
         table = {level: {"total": best[level] * factor} for level, factor in zip(best, factors, strict=True)}
         other = Release("grid", "grid", "made up", table, {1: ()})
         value = GOAL.value(other)
-        if log_delta(other, F(2)) <= math.log(1e-10):
+        if _excess(other, F(2), F(1, 10**10), 1 << 15) <= 0:
             assert value >= found.bound.value
         below += value < found.value
     assert below > 5, "the grid has designs that would be better, were they allowed"
@@ -138,7 +151,7 @@ def test_every_guarantee_is_met_and_used_up(wanted: list[object]) -> None:
 def test_all_pairs_count() -> None:
     """With the bypass rule over all pairs, and unusual noise: neighbours by one record, sensitivity, Laplace."""
     found = optimize.best(SMALL, target=target(3, "1e-8"))
-    assert meets_everywhere(found.release, F(3), F(1, 10**8))
+    assert _excess(found.release, F(3), F(1, 10**8)) <= 2e-6
     noise = {
         ("US", "total"): census.CellNoise("gaussian"),
         ("State", "total"): census.CellNoise(sensitivity=2, cells=2),
@@ -196,6 +209,7 @@ def test_explanations_of_the_published_design() -> None:
     [
         ({"target": 5}, "made by exactdp.target"),
         ({"target": []}, "at least one"),
+        ({"target": target(-2, "1e-8")}, "must not be negative. Found -2"),
         ({"target": target(2, "1e-10"), "slack": 2}, "a share from 0 to 1. Found 2"),
         ({"target": target(2, "1e-10"), "digits": 1}, "digits must be"),
         ({"target": target(alpha="0.5", beta="0.6")}, "below 1 - alpha"),

@@ -11,6 +11,7 @@ import pytest
 from scipy.special import ive
 
 import oracle
+from exactdp import target
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.optimize.least_delta import (
     Coarsest,
@@ -117,23 +118,23 @@ def test_a_cell_has_no_more_than_all() -> None:
 def test_no_composition_above_the_largest_spread_meets_the_target(s: str, copies: int) -> None:
     """Copies of one noise, whose peaks coincide, are the worst case: just above R they fail, by brute force."""
     sigma2, epsilon = F(s), F(8)
-    found = largest_spread([Coarsest(sigma2)], epsilon, TEN)
+    found = largest_spread([Coarsest(sigma2)], target(epsilon, TEN))
     assert found is not None
     least = math.floor(found * sigma2) + 1
     for n in range(least, least + copies):
         assert oracle.brute({(sigma2, 1): n}).delta(epsilon) > TEN
-    assert fails_from([Coarsest(sigma2)], found * F(1001, 1000), epsilon, TEN)
-    smooth = largest_spread([], epsilon, TEN)
+    assert fails_from([Coarsest(sigma2)], found * F(1001, 1000), target(epsilon, TEN))
+    smooth = largest_spread([], target(epsilon, TEN))
     assert smooth is not None
     assert smooth < found < smooth * (1 + F(3, 4) / sigma2)
-    assert not fails_from([Coarsest(sigma2)], smooth, epsilon, TEN)
+    assert not fails_from([Coarsest(sigma2)], smooth, target(epsilon, TEN))
     assert gaussian_logs(math.sqrt(smooth), 8.0)[0] == pytest.approx(math.log(1e-10), abs=1e-9)
 
 
 def test_coarse_noise_below_the_range_and_negative_epsilon_prove_nothing() -> None:
-    assert largest_spread([Coarsest(F(1, 10))], F(5), TEN) is None
-    assert largest_spread([Coarsest(F(3))], F(-1), TEN) is None
-    assert not fails_from([Coarsest(F(1, 10))], F(50), F(5), TEN)
+    assert largest_spread([Coarsest(F(1, 10))], target(5, TEN)) is None
+    assert largest_spread([Coarsest(F(3))], target(-1, TEN)) is None
+    assert not fails_from([Coarsest(F(1, 10))], F(50), target(5, TEN))
     assert coarsest_alone(F(500), TEN) is None
 
 
@@ -160,7 +161,7 @@ def test_the_table_of_limits() -> None:
     }
     for s, limits in table.items():
         for epsilon, limit in zip(("5", "10", "24.46"), limits, strict=True):
-            found, smooth = (largest_spread(cells, F(epsilon), TEN) for cells in ([Coarsest(F(s))], []))
+            found, smooth = (largest_spread(cells, target(epsilon, TEN)) for cells in ([Coarsest(F(s))], []))
             assert found is not None
             assert smooth is not None
             assert limit / 2 < found / smooth - 1 <= limit

@@ -20,7 +20,6 @@ from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds
 from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.plan import TOLERANCE, Plan, log_expected, make_plan
-from exactdp.engine.lattice.tilts import delta_payoff, rung
 from exactdp.engine.line.methods import threshold
 from exactdp.engine.line.plan import make_line_plan
 from exactdp.engine.line.tilts import Ladder
@@ -249,13 +248,13 @@ def _slopes(mechanisms: Mapping[Differentiable, int], answers: BothDirections, e
 def _plan(contours: Contours, epsilon: Fraction) -> Plan:
     """The plan of delta at this epsilon, with a finer sieve where the transforms of the slopes fall much more slowly."""
     lattice = contours.lattice
-    payoff = delta_payoff(lattice, epsilon)
+    payoff = contours.payoff_at(epsilon)
     index = contours.rung_of(payoff, delta_threshold(lattice, epsilon))
     plan = contours.contour(payoff, index).plan
     slower = slower_fall(plan)
     if slower <= _FINE_ENOUGH:
         return plan
-    where = rung(lattice, payoff, index)
+    where = contours.rung(payoff, index)
     log_aim = log_expected(lattice, where) + math.log(TOLERANCE * _FINE_ENOUGH / slower)
     return make_plan(lattice, where, log_aim, contours.effort.looks)
 

@@ -117,20 +117,20 @@ class Composition:
         """The same composition with a limit on the work of one contour: nodes evaluated, or seconds of a typical machine.
 
         Where the accuracy wanted is out of reach within the limit the bounds are wider, still proved, and an AccuracyWarning says
-        so. The limit is on estimated work, so results are the same on every machine; the seconds are approximate.
+        so. The limit is on estimated work, so results are the same on every machine; the seconds are approximate. Below the usual
+        limit fewer contours answer a curve, each to a digit less.
         """
-        groups = len(self._counts)
-        effort = self._effort
+        terms, looks = self._effort.terms, self._effort.looks
         if max_nodes is not None:
-            terms = whole(max_nodes, "max_nodes", 1) * groups
-            effort = Effort(terms, 3 * terms)
+            terms = whole(max_nodes, "max_nodes", 1) * len(self._counts)
+            looks = 3 * terms
         if max_seconds is not None:
-            seconds = min(positive(max_seconds, "max_seconds"), _LONGEST)
-            own = Effort(
-                max(int(_TERMS_PER_SECOND * float(seconds)), 1), max(int(_LOOKS_PER_SECOND * float(seconds)), 1)
-            )
-            effort = own if max_nodes is None else Effort(min(own.terms, effort.terms), min(own.looks, effort.looks))
-        return Composition(self._counts, effort)
+            seconds = float(min(positive(max_seconds, "max_seconds"), _LONGEST))
+            most = max(int(_TERMS_PER_SECOND * seconds), 1), max(int(_LOOKS_PER_SECOND * seconds), 1)
+            terms, looks = most if max_nodes is None else (min(terms, most[0]), min(looks, most[1]))
+        limited = Composition.__new__(Composition)  # its mechanisms were checked and put in order before
+        limited._counts, limited._effort = self._counts, Effort(terms, looks)
+        return limited
 
     @property
     def effort(self) -> Effort:

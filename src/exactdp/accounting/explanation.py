@@ -10,7 +10,6 @@ from fractions import Fraction
 from exactdp.accounting.privacy_profile import profile
 from exactdp.arithmetic_state import steady
 from exactdp.engine.lattice.contours import Contours, is_wide
-from exactdp.engine.lattice.tilts import delta_payoff
 from exactdp.engine.line.protocol import Used
 from exactdp.engine.payoff import Payoff, delta_threshold
 from exactdp.notebooks import repr_html
@@ -85,7 +84,7 @@ def explain_on_lattice(contours: Contours, epsilon: Fraction) -> Explanation:
     """The account of delta(epsilon) by the sieve on the loss's own lattice."""
     lattice = contours.lattice
     size = abs(epsilon)
-    payoff = delta_payoff(lattice, size)
+    payoff = contours.payoff_at(size)
     threshold = delta_threshold(lattice, size)
     contour = contours.contour(payoff, contours.rung_of(payoff, threshold))
     sums = contour.evaluate([threshold])

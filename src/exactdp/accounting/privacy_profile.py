@@ -18,7 +18,6 @@ from exactdp.doubles import UNDERFLOW
 from exactdp.engine.lattice.accuracy import RESORT_WIDTH, Resort, refine
 from exactdp.engine.lattice.conditioning import decisive, log_weights, mix, support
 from exactdp.engine.lattice.contours import Contours, Values
-from exactdp.engine.lattice.tilts import delta_payoff
 from exactdp.engine.payoff import Payoff, delta_threshold
 
 
@@ -61,12 +60,12 @@ def _conditioned(contours: Contours, epsilon: Fraction, small: bool) -> Point | 
 
 def _summed(contours: Contours, epsilons: list[Fraction], balls: bool = False) -> Point:
     """The profile by Fourier sums over the whole composition."""
-    lattice = contours.lattice
+    sizes = [e if e.numerator >= 0 else -e for e in epsilons]  # quicker than abs of most
 
     def evaluate(kind: Payoff, places: list[int]) -> Values:
-        return contours.evaluate(kind, [delta_threshold(lattice, abs(epsilons[i])) for i in places], balls)
+        return contours.evaluate(kind, [delta_threshold(contours.lattice, sizes[i]) for i in places], balls)
 
-    return point_of_sums(epsilons, [delta_payoff(lattice, abs(e)) for e in epsilons], evaluate)
+    return point_of_sums(epsilons, list(map(contours.payoff_at, sizes)), evaluate)
 
 
 def point_of_sums(

@@ -14,8 +14,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
-from exactdp.accounting.tradeoff_curve import TradeOffCurve, lower_hull
+from exactdp.accounting.tradeoff_curve import TradeOffCurve, bending_quantiles, lower_hull
 from exactdp.brackets import Point, PointAt
 from exactdp.doubles import FEW_SLACK, LINE_SLACK, POWER_SLACK, TINY, UNIT, Floats
 from exactdp.numbers import log_rational
@@ -271,22 +272,34 @@ def _top_of_least(lines: list[tuple[float, float]]) -> tuple[float, float]:
 
 
 def curve_from_profile(
-    point_at: PointAt, reach: float, num: int, at_zero: float = 1.0, remedy: str = REMEDY
+    point_at: PointAt,
+    reach: float,
+    num: int,
+    at_zero: float = 1.0,
+    remedy: str = REMEDY,
+    enough: float = WIDE,
+    deviation: float = 0.0,
 ) -> TradeOffCurve:
     """At most `num` points on or below the trade-off curve, convex, from slopes e^-reach to e^reach.
 
-    It goes from (0, at_zero) to (at_zero, 0) and on to (1, 0); `at_zero` is at most beta(0).
+    It goes from (0, at_zero) to (at_zero, 0) and on to (1, 0); `at_zero` is at most beta(0). A warning tells where 1 - delta is
+    wider than `enough`. With the loss's `deviation` the points stand where the curve bends on logarithmic axes, were the loss
+    Gaussian.
     """
-    losses = evenly(reach, max(num, 41))
+    if deviation:
+        z = bending_quantiles(deviation, num - 2)[::-1]
+        losses, alphas = deviation * z - deviation**2 / 2, ndtr(-z).tolist()
+    else:
+        losses, alphas = evenly(reach, max(num, 41)), (0.5 * (1 + np.tanh(np.linspace(-12, 12, num - 2)))).tolist()
     point = point_at([Fraction(e) for e in losses.tolist()])
     # F for each slope, rounded down
     with np.errstate(over="ignore"):  # an infinite slope gives a point that is left out
         starts, slopes = point.rest.lower_floats() * (1 - 2 * FEW_SLACK), np.exp(losses) * (1 + POWER_SLACK)
-    alphas = [float(a) for a in 0.5 * (1 + np.tanh(np.linspace(-12, 12, num - 2)))]
     best = [int(np.argmax(starts - slopes * a)) for a in alphas]
     betas = [float(starts[i] - slopes[i] * a) for i, a in zip(best, alphas, strict=True)]
     used = sorted({i for i, b in zip(best, betas, strict=True) if b > 0})
-    warn_if_wide(CURVE, relative_widths(point.rest.log_lower()[used], point.rest.log_upper()[used]), remedy)
+    widths = relative_widths(point.rest.log_lower()[used], point.rest.log_upper()[used])
+    warn_if_wide(CURVE, widths[~(widths <= enough)], remedy)
     inside = [(a, min(b, 1 - UNIT)) for a, b in zip(alphas, betas, strict=True) if b >= 0 and 0 < a < 1]
     corner = [(at_zero, 0.0)] if at_zero < 1 else []
     inside = [(a, b) for a, b in inside if a < at_zero]

@@ -23,7 +23,7 @@ import numpy as np
 from flint import arb
 from scipy.special import ndtri_exp
 
-from exactdp.accounting.tradeoff_curve import TradeOffCurve, lower_hull
+from exactdp.accounting.tradeoff_curve import FARTHEST, TradeOffCurve, bending_quantiles, lower_hull
 from exactdp.brackets import Bracket
 from exactdp.doubles import EXP_SLACK, FORMULA_SLACK, TINY, UNIT, Bools, Floats, exp_below
 from exactdp.engine.lattice.accuracy import RESORT_WIDTH, Resort, refine
@@ -268,26 +268,32 @@ def find_edge(contours: Contours, alpha: Fraction) -> int:
     return -low if mirror else low
 
 
+def bending_vertices(lattice: Lattice, most: int) -> list[int]:
+    """At most so many vertices (3 or more), where the curve bends on logarithmic axes, each with its mirror image.
+
+    The vertex in the middle, where alpha and beta are alike, is always there. Heuristic: affects what is drawn only.
+    """
+    both = lattice.spread_steps + 1  # of a vertex and its mirror image
+    middle, deviation = both // 2, math.sqrt(lattice.widest)
+    first, count = math.floor(-FARTHEST * deviation / lattice.h), (most + 1 - both % 2) // 2
+    if middle - first < count:  # there are no more
+        return list(range(first, both - first + 1))
+    quantiles = bending_quantiles(lattice.r / deviation, 2 * count - 1)[: count - 1]
+    half = {middle, *(min(round(z * deviation / lattice.h), middle) for z in quantiles.tolist())}
+    return sorted(half | {both - t for t in half})
+
+
 def tradeoff_curve(contours: Contours, num: int) -> TradeOffCurve:
     """At most `num` points on or below the curve, made convex: vertices by their certified lower bounds, and the two corners.
 
-    The vertices are spread evenly in loss over the range in which the curve bends. Doubles end at 1 - 2^-53 and at 5e-324; a
-    vertex beyond that is moved downwards onto the last double, or left out.
+    Doubles end at 1 - 2^-53 and at 5e-324; a vertex beyond that is moved downwards onto the last double, or left out.
     """
-    lattice = contours.lattice
-    reach = 7.1 * math.sqrt(lattice.widest)
-    low, high = math.floor(-reach / lattice.h), math.ceil((lattice.r + reach) / lattice.h)
-    count = min(num - 2, high - low + 1)
-    steps = {low + round(i * (high - low) / max(count - 1, 1)) for i in range(count)}
-    if len(steps) > 2:  # the vertex in the middle, where alpha and beta are alike, is always there
-        steps.remove(min(steps, key=lambda t: abs(2 * t - lattice.spread_steps - 1)))
-    ordered = sorted(steps | {(lattice.spread_steps + 1) // 2})
-    mirrors = [lattice.spread_steps + 1 - t for t in ordered]
-    tails = [*tails_at(contours, ordered, Resort.NONE), *tails_at(contours, mirrors, Resort.NONE)]
+    tails = tails_at(contours, bending_vertices(contours.lattice, num - 2), Resort.NONE)
     warn_if_wide(
         CURVE, relative_widths(np.array([tail.low for tail in tails]), np.array([tail.high for tail in tails]))
     )
-    alphas, betas = ([exp_below(tail.low) for tail in half] for half in (tails[: len(ordered)], tails[len(ordered) :]))
+    alphas = [exp_below(tail.low) for tail in tails]
+    betas = reversed(alphas)  # beta at a vertex is alpha at its mirror image
     inside = [
         (min(max(a, 5e-324), 1 - UNIT), min(b, 1 - UNIT)) for a, b in zip(alphas, betas, strict=True) if a > 0 or b == 0
     ]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from exactdp.census.cell_noise import DISCRETE_GAUSSIAN
 from exactdp.census.grids import Grids
 from exactdp.census.overall import Overall, SeparateOverall, sides
 from exactdp.census.releases import Release
-from exactdp.census.workers import Runner
+from exactdp.census.runners import Runner
 from exactdp.doubles import Floats
 from exactdp.engine.family.contours import Family
 from exactdp.engine.family.line_contours import ROUGH, LineFamily
@@ -39,12 +38,12 @@ Interval = tuple[float, float] | tuple[Decimal, Decimal]
 
 _FEW = 12  # pairs that are asked one by one without a second thought
 _CHUNK = 24  # pairs for each task where each is asked by itself in float64
-_SLICES = {"beta": 4, "epsilon": 6, "delta": 30}
-"""Arguments of each kind that take about as long as those of the others: as many are asked together."""
+_WEIGHTS = {"beta": 1 / 4, "epsilon": 1 / 6, "delta": 1 / 30}
+"""About how long an argument of each kind takes beside those of the others."""
 _NARROW = 1e-4  # of log delta: what rough contours are good for
-_MOST_SLICES = 8  # each may plan its contours anew
-_QUESTIONS = 1 << 15  # for each task where contours are shared, in one process
-_QUESTIONS_OF_A_WORKER = 1 << 19  # for each task of several processes: each plans the contours of what it is asked anew
+_LONG = 300  # parts times paths, for each of which nodes are searched: some seconds
+_QUESTIONS = 1 << 15  # for each part where contours are shared and finished parts are kept on disk
+_QUESTIONS_AT_ONCE = 1 << 19  # held in memory
 
 
 @steady
@@ -189,32 +188,20 @@ class StudyPart:
 def slices(release: Release, grids: Grids) -> list[Grids]:
     """The grids in slices, each of which is a question of its own; the same for every number of workers.
 
-    Where all pairs share contours, arguments of all kinds that ask at about the same epsilon share them, and pairs should not be
-    divided; elsewhere pairs are. Slices end where contours do, and come from both ends in turn, so that two workers hardly plan
-    the same contours.
+    Where all pairs share contours, a slice has the arguments of all kinds that ask contours that are planned together, and pairs
+    are not divided: so nothing is planned twice. Elsewhere pairs are. The largest slice comes first.
     """
     if grids.digits is not None or not grids.size or not _shares(release):
         return [grids]
-    order = sorted(
-        (_asked_at(name, x, overall_of(release).pairs.spread), name, i)
-        for name, grid in grids.by_quantity.items()
-        for i, x in enumerate(grid)
-    )
-    each = np.array([1 / _SLICES[name] for _, name, _ in order])
-    count = min(math.ceil(each.sum()), _MOST_SLICES)
-    number = ((np.cumsum(each) - each / 2) * count / each.sum()).astype(np.int64).tolist()
     engine = overall_of(release).pairs
     assert isinstance(engine, SharedPairs)
-    regions = [engine.region(Fraction(at)) for at, _, _ in order]
-    first_of = {region: n for n, region in reversed(list(zip(number, regions, strict=True)))}
-    number = [first_of[region] for region in regions]  # what is planned together is asked of one worker
-    found = []
-    for one in sorted(set(number)):
-        mine = sorted((name, i) for (_, name, i), n in zip(order, number, strict=True) if n == one)
-        one_of = {name: tuple(grid[i] for kind, i in mine if kind == name) for name, grid in grids.by_quantity.items()}
-        found.append(Grids(one_of["delta"], one_of["epsilon"], one_of["beta"]))
-    half = (len(found) + 1) // 2
-    return [one for both in zip_longest(found[:half], found[: half - 1 : -1]) for one in both if one is not None]
+    found: dict[tuple[str, int], dict[str, list[Fraction]]] = {}
+    for name, grid in grids.by_quantity.items():
+        for x in grid:
+            region = engine.region(Fraction(_asked_at(name, x, engine.spread)))
+            found.setdefault(region, {kind: [] for kind in grids.by_quantity})[name].append(x)
+    of_size = sorted(found.values(), key=lambda one: -sum(len(xs) * _WEIGHTS[name] for name, xs in one.items()))
+    return [Grids(tuple(one["delta"]), tuple(one["epsilon"]), tuple(one["beta"])) for one in of_size]
 
 
 def _asked_at(name: str, argument: Fraction, spread: float) -> float:
@@ -230,11 +217,10 @@ def parts(release: Release, grids: Grids, pairs: Sequence[tuple[int, int]], runn
     """The work on one slice, in parts: a pair's result does not depend on them."""
     if grids.digits is not None:
         size = 1
-    elif runner.is_serial and not runner.in_small_parts:
-        size = len(pairs)
+    elif runner.in_small_parts:
+        size = _QUESTIONS // grids.size if _shares(release) else _CHUNK
     else:
-        most = _QUESTIONS if runner.is_serial else _QUESTIONS_OF_A_WORKER
-        size = most // grids.size if _shares(release) else _CHUNK
+        size = len(pairs) if runner.is_serial or _shares(release) else _CHUNK
     size = max(size, 1)
     return [StudyPart(grids, tuple(pairs[i : i + size])) for i in range(0, len(pairs), size)]
 
@@ -248,12 +234,14 @@ def run(
     release: Release, work: Sequence[tuple[int, StudyPart]], runner: Runner
 ) -> Iterator[tuple[int, list[PairResult]]]:
     """The results of parts, each with its number, as they are ready."""
-    return runner.map(partial(_account, release), work)
+    return runner.map(partial(_account, release), work, is_long=len(work) * len(release.bypassed) >= _LONG)
 
 
 def _account(release: Release, numbered: tuple[int, StudyPart]) -> tuple[int, list[PairResult]]:
     number, part = numbered
-    return number, account_pairs(release, list(part.pairs), part.grids)
+    size = max(1, _QUESTIONS_AT_ONCE // max(part.grids.size, 1))
+    each = (part.pairs[i : i + size] for i in range(0, len(part.pairs), size))
+    return number, [result for pairs in each for result in account_pairs(release, list(pairs), part.grids)]
 
 
 def joined(

@@ -16,7 +16,7 @@ from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
 from exactdp.census.cell_noise import USUAL, CellNoise
 from exactdp.census.grids import Grids
-from exactdp.census.spine import Table, bypass, bypass_each
+from exactdp.census.spine import Table, bypass, bypass_each, total
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.neighbours import ADD_REMOVE, REPLACE
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -276,6 +276,8 @@ class Release:
                     f"pair ({shown(k)}, 0). Found ({shown(k)}, {shown(other)})."
                 )
             return Composition(first.mechanisms)
+        if k == other:
+            return Composition({mechanism: 2 * count for mechanism, count in first.mechanisms.items()})
         return Composition(Counter(first.mechanisms) + Counter(self._allocation(other).mechanisms))
 
     @property
@@ -309,4 +311,4 @@ class Release:
 
 
 def _total(table: Table) -> Fraction:
-    return sum((rho for queries in table.values() for rho in queries.values()), Fraction(0))
+    return total(rho for queries in table.values() for rho in queries.values())

@@ -6,7 +6,7 @@ above that is not bypassed and is spread over that level's queries in proportion
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 
@@ -29,7 +29,7 @@ def bypass(table: Table, bypassed: Collection[str]) -> dict[str, dict[str, Fract
 @steady
 def bypass_each(table: Table, sets: Iterable[Collection[str]]) -> list[dict[str, dict[str, Fraction]]]:
     """The same for several paths; a level that takes over from the same ones on several of them is there once."""
-    totals = {level: _total(queries) for level, queries in table.items()}
+    totals = {level: total(queries.values()) for level, queries in table.items()}
     known: dict[tuple[str, ...], dict[str, Fraction]] = {}
     result = []
     for bypassed in sets:
@@ -60,13 +60,17 @@ def _homes(table: Table, bypassed: Collection[str]) -> list[list[str]]:
 
 
 def _spread(queries: Mapping[str, Fraction], factor: Fraction) -> dict[str, Fraction]:
+    if factor == 1:
+        return dict(queries)
     times = {rho: rho * factor for rho in set(queries.values())}  # many queries have the same budget
     return {query: times[rho] for query, rho in queries.items()}
 
 
-def _total(queries: Mapping[str, Fraction]) -> Fraction:
-    """The sum of a level's budgets, many of which are the same."""
-    return sum((rho * count for rho, count in Counter(queries.values()).items()), Fraction(0))
+def total(budgets: Iterable[Fraction]) -> Fraction:
+    """The sum of budgets, most of which have a denominator in common."""
+    terms = list(budgets)
+    common = math.lcm(*(rho.denominator for rho in terms))
+    return Fraction(sum(rho.numerator * (common // rho.denominator) for rho in terms), common)
 
 
 @steady

@@ -20,7 +20,8 @@ from exactdp.census.overall import Overall
 from exactdp.census.overall_answers import OverallAnswers
 from exactdp.census.pair_results import Interval, PairResult, joined, overall_of, parts, run, slices, sound
 from exactdp.census.releases import Release
-from exactdp.census.workers import Runner, make_runner
+from exactdp.census.runners import Runner
+from exactdp.census.workers import make_runner
 from exactdp.census.worst_pair import Candidates
 from exactdp.errors import InvalidInputError
 from exactdp.notebooks import repr_html

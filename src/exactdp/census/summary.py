@@ -11,9 +11,9 @@ from functools import partial
 from exactdp.census.grids import ALPHAS
 from exactdp.census.pair_results import Interval
 from exactdp.census.releases import Release
+from exactdp.census.runners import Runner
 from exactdp.census.savings import Saving, level_pair, level_saving, overall_saving
 from exactdp.census.study import Study
-from exactdp.census.workers import Runner
 from exactdp.census.worst_pair import Candidates
 from exactdp.guarantees.calibration import GRID
 from exactdp.guarantees.comparison import other_accounts

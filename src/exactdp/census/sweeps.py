@@ -9,7 +9,7 @@ from functools import partial
 
 from exactdp.census.pair_results import make_overall
 from exactdp.census.releases import Release
-from exactdp.census.workers import Runner
+from exactdp.census.runners import Runner
 from exactdp.numbers import exact_repr
 
 

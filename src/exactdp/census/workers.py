@@ -8,27 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import multiprocessing
-import os
 import sys
-import threading
-import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, TypeVar
 
-from exactdp.arithmetic_state import steady_state
+from exactdp.census.cores import Cores
+from exactdp.census.runners import ATTEMPTS, MOST_AT_ONCE, REMEDY, Runner, Serial, Stamped, each_of
 from exactdp.errors import ExactDPError, InvalidInputError, MissingExtraError, WorkersError
 from exactdp.numbers import one_line, shown, whole
-from exactdp.version import __version__, computed_with, other_versions
+from exactdp.version import __version__
 
-_LOG = logging.getLogger(__name__)
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-_ATTEMPTS = 5  # how often tasks lost with a killed worker are handed out again
 _MOST_JOBS = 4096
 _OPEN_FILES = 256  # of a cluster on this machine
 _NO_INTERRUPT = (
@@ -36,137 +29,6 @@ _NO_INTERRUPT = (
 )
 _PATIENCE = 60.0  # seconds in which a cluster without workers may get some
 _VERSION = "__import__('exactdp').__version__"  # what every exactdp can be asked, so that old ones are told by name
-_REMEDY = "Install the same versions on all workers and start them again."
-
-
-@dataclass(frozen=True)
-class _Stamped(Generic[_Result]):
-    """A result, who computed it, and with what."""
-
-    result: _Result
-    worker: str
-    code: dict[str, str]
-
-    @classmethod
-    def of(cls, function: Callable[[_Item], _Result], item: _Item) -> _Stamped[_Result]:
-        """What a worker sends back."""
-        return cls(_steadily(function, item), _own_name(), computed_with())
-
-    def opened(self) -> _Result:
-        """The result, if the worker computes with what this process computes with."""
-        if others := other_versions(self.code):
-            raise WorkersError(f"The worker {self.worker} computes with {others}. {_REMEDY}")
-        return self.result
-
-
-def _steadily(function: Callable[[_Item], _Result], item: _Item) -> _Result:
-    """What the function makes of the item, whatever has been set in this process."""
-    with steady_state():
-        return function(item)
-
-
-def _own_name() -> str:
-    """The address of a worker of a cluster, the number of any other process."""
-    distributed: Any = sys.modules.get("distributed")
-    if distributed is not None:
-        with contextlib.suppress(ValueError):
-            return str(distributed.get_worker().address)
-    return f"process {os.getpid()}"
-
-
-class Runner(ABC):
-    """Applies a function to items, in any order, and yields the results as they are ready."""
-
-    is_serial = False
-    in_small_parts = False
-    """Whether even a serial run is cut into parts, because finished parts are kept on disk."""
-
-    @abstractmethod
-    def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> Iterator[_Result]:
-        """The results for all items, in the order in which they are ready."""
-
-    def close(self) -> None:  # noqa: B027 - most have nothing to let go of
-        """Let go of workers."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class Serial(Runner):
-    """In this process, one after the other."""
-
-    is_serial = True
-
-    def __init__(self, in_small_parts: bool = False) -> None:
-        self.in_small_parts = in_small_parts
-
-    def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> Iterator[_Result]:
-        """One after the other."""
-        return map(partial(_steadily, function), items)
-
-
-class Cores(Runner):
-    """Processes on this machine, by joblib; the tasks of a killed process are handed out again."""
-
-    def __init__(self, jobs: int) -> None:
-        self._jobs = jobs
-
-    def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> Iterator[_Result]:
-        """As they are ready."""
-        import joblib
-        from joblib.externals.loky.process_executor import BrokenProcessPool
-
-        left = dict(enumerate(items))
-        refused: list[WorkersError] = []  # then nothing new is handed out; ending tasks would end the pool in disorder
-        for _ in range(_ATTEMPTS):
-            try:
-                with joblib.Parallel(self._jobs, _backend(), return_as="generator_unordered", batch_size=1) as parallel:
-                    tasks = (i for i in list(left) if not refused)
-                    for i, stamped in parallel(joblib.delayed(_numbered)(function, i, left[i]) for i in tasks):
-                        try:
-                            result = stamped.opened()
-                        except WorkersError as error:
-                            refused.append(error)
-                            continue
-                        del left[i]
-                        yield result
-                if refused:
-                    raise refused[0]
-                return
-            except BrokenProcessPool:
-                _LOG.info("Worker processes were lost; %d of %d tasks are handed out again.", len(left), len(items))
-        raise WorkersError(
-            f"Worker processes ended before their time in each of {_ATTEMPTS} attempts, perhaps for lack of memory. "
-            "Ask for fewer processes with --jobs."
-        )
-
-
-def _backend() -> Any:
-    """That of joblib, with processes that end when this one has ended."""
-    from joblib.parallel import LokyBackend  # type: ignore[attr-defined, unused-ignore]
-
-    class EndingBackend(LokyBackend):  # type: ignore[misc]
-        def configure(self, *given: Any, **options: Any) -> int:
-            return int(super().configure(*given, **options, initializer=_end_with, initargs=(os.getpid(),)))
-
-    return EndingBackend()
-
-
-def _end_with(parent: int) -> None:
-    """End this process when its parent has ended, even in the middle of work."""
-
-    def watch() -> None:
-        if sys.platform == "win32":
-            multiprocessing.parent_process().join()  # type: ignore[union-attr]
-        else:
-            while os.getppid() == parent:  # an orphan is given to another
-                time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 class Cluster(Runner):
@@ -204,16 +66,21 @@ class Cluster(Runner):
                 "Give an address such as tcp://host:8786, or local."
             ) from None
 
-    def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> Iterator[_Result]:
+    def map(
+        self, function: Callable[[_Item], _Result], items: Sequence[_Item], is_long: bool = False
+    ) -> Iterator[_Result]:
         """As they are ready; dask hands out the tasks of a lost worker again."""
         futures: list[Any] = []
         try:
             self._compare()
             # a task, not scattered data: what is lost with a worker is made again
-            shared = self._client.submit(_given, function, pure=False, retries=_ATTEMPTS)
-            futures += [self._client.submit(_Stamped.of, shared, item, pure=False, retries=_ATTEMPTS) for item in items]
+            options = {"pure": False, "retries": ATTEMPTS}
+            shared = self._client.submit(_given, partial(each_of, function), **options)
+            size = min(MOST_AT_ONCE, 1 + len(items) // (4 * len(self._client.nthreads())))
+            batches = [items[i : i + size] for i in range(0, len(items), size)]
+            futures += [self._client.submit(Stamped.of, shared, batch, **options) for batch in batches]
             for future in self._ready(futures):
-                yield self._result(future).opened()
+                yield from self._result(future).opened()
                 future.release()
         except (OSError, self._distributed.CancelledError):
             raise WorkersError(
@@ -229,7 +96,7 @@ class Cluster(Runner):
         for worker, told in self._client.run(eval, _VERSION, on_error="return").items():
             if told != __version__:
                 found = type(told).__name__ if isinstance(told, BaseException) else f"exactdp {shown(told)}"
-                raise WorkersError(f"The worker {worker} computes with {found} (here exactdp {__version__}). {_REMEDY}")
+                raise WorkersError(f"The worker {worker} computes with {found} (here exactdp {__version__}). {REMEDY}")
 
     def _wait_for_workers(self) -> None:
         try:
@@ -250,7 +117,7 @@ class Cluster(Runner):
             except TimeoutError:
                 self._wait_for_workers()
 
-    def _result(self, future: Any) -> _Stamped[Any]:
+    def _result(self, future: Any) -> Stamped[Any]:
         """What a task gave, made again where it was lost with its worker; or why there is nothing."""
         try:
             return future.result()  # type: ignore[no-any-return]
@@ -287,11 +154,9 @@ def make_runner(jobs: int = 1, dask: str | None = None, in_small_parts: bool = F
     count = whole(jobs, "jobs", 1, _MOST_JOBS)
     if dask is not None:
         return Cluster(dask, count if count > 1 else None)
-    return Serial(in_small_parts) if count == 1 else Cores(count)
-
-
-def _numbered(function: Callable[[_Item], _Result], number: int, item: _Item) -> tuple[int, _Stamped[_Result]]:
-    return number, _Stamped.of(function, item)
+    if count == 1:
+        return Serial(in_small_parts)
+    return Cores(count)
 
 
 def _given(function: Callable[[_Item], _Result]) -> Callable[[_Item], _Result]:

@@ -14,3 +14,9 @@ class Effort:
 
     terms: int = 1_200_000
     looks: int = 8_000_000
+
+    @property
+    def is_hurried(self) -> bool:
+        """Whether less than usual may be evaluated: then the contours on a lattice stand farther apart, as those of a family do.
+        About half as many answer a curve, each to a digit less. Heuristic: affects speed and accuracy only."""
+        return self.terms < Effort.terms

@@ -128,7 +128,7 @@ class MeetsMu(Target):
 
     def side(self, curve: Any) -> int:
         """By the proof of `tightest_mu`, or by one epsilon that violates it; for continuous Gaussians mu^2 = 2 rho exactly."""
-        decided = self._at_once(curve)
+        decided = self.at_once(curve)
         if decided is not None:
             return -1 if decided else 1
         found = _tightest(curve)
@@ -138,7 +138,7 @@ class MeetsMu(Target):
         """By the lower bound of the tightest mu."""
         return f"a mu of at least {at_least(_tightest(curve).lower)}"
 
-    def _at_once(self, curve: Any) -> bool | None:
+    def at_once(self, curve: Any) -> bool | None:
         """Whether it holds, where no search is needed to prove that it does or does not."""
         if all(isinstance(m, Gaussian) for m in curve.mechanisms):
             return bool(2 * curve.rho <= self.mu**2)

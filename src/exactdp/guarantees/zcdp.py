@@ -157,12 +157,18 @@ def _best_order(r: Fraction, d: Fraction) -> arb:
     return arb(u).exp().mid()
 
 
-def _best_log_delta(r: Fraction, e: Fraction) -> arb:
+def _best_log_delta(r: Fraction) -> Callable[[Fraction], arb]:
     """log delta at the best order a = 1 + t, where rho (1 + 2 t) - log(1 + 1/t) = epsilon; the left side rises with t."""
     if not r:
-        return (-ball(e).expm1()).log()
-    t = arb(_log_best_order(log_rational(2 * r), float(e - r))).exp().mid()
-    return t * ((1 + t) * ball(r) - ball(e)) - t.log1p() - t * (1 / t).log1p()
+        return lambda e: (-ball(e).expm1()).log()
+    rho, log_2r = ball(r), log_rational(2 * r)
+
+    def at(e: Fraction) -> arb:
+        shifted = (e.numerator * r.denominator - r.numerator * e.denominator) / (e.denominator * r.denominator)
+        t = arb(_log_best_order(log_2r, shifted)).exp().mid()
+        return t * ((1 + t) * rho - ball(e)) - t.log1p() - t * (1 / t).log1p()
+
+    return at
 
 
 def _log_best_order(log_2r: float, shifted: float) -> float:
@@ -185,8 +191,9 @@ def _log_best_order(log_2r: float, shifted: float) -> float:
     return u
 
 
-def _simple_log_delta(r: Fraction, e: Fraction) -> arb:
-    return -(ball(e - r) ** 2) / (4 * ball(r)) if e > r else arb(0)
+def _simple_log_delta(r: Fraction) -> Callable[[Fraction], arb]:
+    rho = ball(r)
+    return lambda e: -((ball(e) - rho) ** 2) / (4 * rho) if e > r else arb(0)
 
 
 def _log(d: Fraction) -> arb:
@@ -212,17 +219,21 @@ def least_epsilon(spread: Fraction | float, delta: Any, inside: Callable[[Fracti
 
 
 def _least_delta(
-    rho: Number, epsilon: Any, log_delta: Callable[[Fraction, Fraction], arb], rounded: Callable[[arb], float]
+    rho: Number,
+    epsilon: Any,
+    log_delta: Callable[[Fraction], Callable[[Fraction], arb]],
+    rounded: Callable[[arb], float],
 ) -> Any:
     """`log_delta` at finite epsilon; delta = 0 at inf and, if rho = 0, from epsilon = 0 on; delta = 1 at -inf."""
     r = _rho(rho)
 
     def at(e: Fraction | float) -> float:
-        if e == math.inf or (e >= 0 and not r):
-            return rounded(arb("-inf"))
-        return rounded(log_delta(r, e) if isinstance(e, Fraction) else arb(0))
+        if isinstance(e, Fraction) and (r or e < 0):  # most often
+            return rounded(log_at(e))
+        return rounded(arb("-inf") if e >= 0 else arb(0))
 
     with precision(BITS):
+        log_at = log_delta(r)
         return each_rounded(epsilon, read_epsilon, lambda es: [at(e) for e in es])
 
 

@@ -9,11 +9,11 @@ True
 
 from exactdp.optimize.best_design import BestDesign, best
 from exactdp.optimize.cell_changes import CellChange
-from exactdp.optimize.dual_bound import ObjectiveBound
 from exactdp.optimize.explanation import DesignExplanation, explain
 from exactdp.optimize.frontier import Frontier, frontier
 from exactdp.optimize.least_design import LeastDesign, least
 from exactdp.optimize.objective import Objective
+from exactdp.optimize.objective_bound import ObjectiveBound
 from exactdp.optimize.prices import Price
 from exactdp.optimize.requirements import Requirement
 

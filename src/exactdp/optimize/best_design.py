@@ -19,16 +19,16 @@ from exactdp.census.releases import Release
 from exactdp.census.savings import design_side
 from exactdp.doubles import Floats
 from exactdp.errors import AccuracyError, InvalidInputError
-from exactdp.guarantees.calibration import MeetsAll, MeetsEpsilonDelta, Target
+from exactdp.guarantees.calibration import MeetsAll, MeetsEpsilonDelta, MeetsMu, Target
 from exactdp.notebooks import repr_html
 from exactdp.numbers import exact_repr, shown, whole
 from exactdp.numerals import UP, about, percent
 from exactdp.optimize.cell_changes import CellChange, cell_changes
 from exactdp.optimize.cells import cell_name
-from exactdp.optimize.dual_bound import ObjectiveBound, objective_bound
-from exactdp.optimize.guarantee import Guarantee, each_target, spread_slopes
+from exactdp.optimize.guarantee import NEARER, Guarantee, each_target, spread_slopes
 from exactdp.optimize.infeasible import refuse_if_infeasible
 from exactdp.optimize.objective import Objective
+from exactdp.optimize.objective_bound import ObjectiveBound, objective_bound
 from exactdp.optimize.prices import Price, requirement_prices
 from exactdp.optimize.problem import BudgetProblem
 from exactdp.optimize.requirements import Requirement, read_requirements
@@ -39,6 +39,9 @@ from exactdp.optimize.water_filling import SummedErrors
 DIGITS = (2, 12)
 USUAL_DIGITS = 6
 _ATTEMPTS = 14
+_QUICK = 1e-3  # of the budget: what a quick proof may cost before a slow one is tried
+_HALVINGS, _SLOW_HALVINGS = 4, 2
+_WORTH_WHILE = 3e-5  # of the budget: what is left over from which on a closer share is looked for
 _RIPPLE = 0.5  # of log delta: more budget does not lower it by more
 
 
@@ -147,8 +150,7 @@ def best(
     _refuse_if_least_is_too_much(problem, guarantee)
     aim, unknowns = Aim(sums[0], objectives[0].worst), problem.start()
     for place in range(len(objectives)):
-        search = Search(problem, guarantee, aim)
-        unknowns = search.found(unknowns)
+        search, unknowns = _searched(problem, wanted, guarantee, aim, unknowns)
         if place + 1 < len(objectives):
             aim = _next_aim(aim, aim.at(unknowns) * (1 + share), sums[place + 1], objectives[place + 1].worst)
     design = rounded_and_proved(search, wanted, unknowns, shown_digits, steps)
@@ -225,14 +227,33 @@ def _next_aim(aim: Aim, cap: float, errors: SummedErrors, worst: bool) -> Aim:
     return Aim(errors, worst, (*aim.before, (aim.errors, cap)), aim.low)
 
 
-def is_proved(wanted: Target, design: Release) -> bool:
-    """Whether the design is proved to meet the target, over all pairs: on rough contours where these decide."""
+def _searched(
+    problem: BudgetProblem, wanted: Target, guarantee: Guarantee, aim: Aim, start: Floats
+) -> tuple[Search, Floats]:
+    """The best unknowns that a search finds, and the search; where one of several epsilons will do, again with closer ones."""
+    rounds: tuple[float, ...] = NEARER if any(len(choice) > 1 for choice in guarantee.choices) else ()
+    search = Search(problem, guarantee, aim)
+    found = search.found(start, thorough=not rounds)
+    for apart in rounds:
+        search = Search(problem, guarantee.nearer(wanted, search.look(found), apart), aim)
+        found = search.improved(found, thorough=apart == rounds[-1])
+    return search, found
+
+
+def is_proved(wanted: Target, design: Release, quick: bool = False) -> bool:
+    """Whether the design is proved to meet the target, over all pairs: on rough contours where these decide.
+
+    `quick` leaves out the slow proof of mu for noise that is not close to the Gaussian.
+    """
     for one in each_target(wanted):
         if isinstance(one, MeetsEpsilonDelta):
             found = int(sides(rough_points(design, [one.epsilon])[0], one.delta).max())
             if found < 0:
                 continue
-        if design_side(one, design) >= 0:
+        if isinstance(one, MeetsMu) and quick:
+            if not all(one.at_once(pair) for pair in design.compositions):
+                return False
+        elif design_side(one, design) >= 0:
             return False
     return True
 
@@ -241,21 +262,61 @@ def rounded_and_proved(
     search: Search, wanted: Target, unknowns: Floats, digits: int, steps: tuple[Fraction, ...]
 ) -> Release:
     """The design of the unknowns, short and proved; where rounding has cost the guarantee, with a little less budget."""
-    problem, back = search.problem, 0.0
-    for attempt in range(_ATTEMPTS):
-        short = rounded_down(problem, unknowns * (1 - back), digits, steps)
-        if any(steps) and attempt < _ATTEMPTS // 2:
-            short = _filled(search, short, steps, share=1 - attempt / 4)
-        design = problem.design(short)
-        design.check_noise()
-        if is_proved(wanted, design):
-            return design
-        back = max(4 * back, 10.0**-digits)
+    for quick in (True, False) if any(isinstance(one, MeetsMu) for one in each_target(wanted)) else (False,):
+        back, failed = 0.0, 0.0
+        for attempt in range(_ATTEMPTS):
+            found = _proved_less(search, wanted, unknowns, back, digits, steps, attempt, quick)
+            if found is not None:
+                halvings = 0 if back == 0 else _HALVINGS if quick else _SLOW_HALVINGS
+                return _with_more(search, wanted, unknowns, (failed, back), digits, steps, found, quick, halvings)
+            if quick and back > _QUICK:
+                break
+            back, failed = max(4 * back, 10.0**-digits), back
     raise AccuracyError(
         "No design could be proved to meet the target with these requirements. Loosen a requirement or the guarantee, or "
         "allow more "
         "digits."
     )
+
+
+def _proved_less(
+    search: Search,
+    wanted: Target,
+    unknowns: Floats,
+    back: float,
+    digits: int,
+    steps: tuple[Fraction, ...],
+    attempt: int,
+    quick: bool,
+) -> Release | None:
+    """The design with the unknowns less by a share, rounded, if it is proved."""
+    problem = search.problem
+    short = rounded_down(problem, unknowns * (1 - back), digits, steps)
+    if any(steps) and attempt < _ATTEMPTS // 2:
+        short = _filled(search, short, steps, share=1 - attempt / 4)
+    design = problem.design(short)
+    design.check_noise()
+    return design if is_proved(wanted, design, quick) else None
+
+
+def _with_more(
+    search: Search,
+    wanted: Target,
+    unknowns: Floats,
+    between: tuple[float, float],
+    digits: int,
+    steps: tuple[Fraction, ...],
+    found: Release,
+    quick: bool,
+    halvings: int,
+) -> Release:
+    """A design that is proved, too, with a share between one that failed and one that did not."""
+    low, high = between
+    for _ in range(halvings if high > _WORTH_WHILE else 0):
+        middle = (low + high) / 2
+        better = _proved_less(search, wanted, unknowns, middle, digits, steps, _ATTEMPTS, quick)
+        found, low, high = (found, middle, high) if better is None else (better, low, middle)
+    return found
 
 
 def _filled(

@@ -27,9 +27,15 @@ from exactdp.optimize.cells import Cell
 
 _NEAR = 0.05  # of log delta: pairs as near to the worst get a constraint of their own
 _MOST_PAIRS = 6
-_MUS = (1.0, 2.5, 4.0, 6.0)  # deviations at which delta of a mu is looked at
+_MUS = (0.3, 1.0, 1.75, 2.5, 3.25, 4.0, 5.0, 6.0, 8.0)  # deviations at which delta of a mu is looked at
 _BLUR = 0.25
 _LARGEST_MU, _SMALLEST_MU = 1e3, 1e-9
+_APART, _ASIDE = 0.1, 3  # of epsilons at which a beta is looked at, in units of mu, and how many to each side
+NEARER = (0.025, 0.006, 0.0015)
+"""Distances of such epsilons in later rounds of a search."""
+
+Choice = tuple[MeetsEpsilonDelta, ...]
+"""Of which one must be met."""
 
 
 def each_target(wanted: Target) -> tuple[Target, ...]:
@@ -37,35 +43,38 @@ def each_target(wanted: Target) -> tuple[Target, ...]:
     return wanted.targets if isinstance(wanted, MeetsAll) else (wanted,)
 
 
-def stand_ins(wanted: Target) -> tuple[MeetsEpsilonDelta, ...]:
-    """What the search looks at instead: (epsilon, delta) of each target."""
-    found: list[MeetsEpsilonDelta] = []
+def stand_ins(wanted: Target) -> tuple[Choice, ...]:
+    """What the search looks at instead: (epsilon, delta) of each target, with others beside it where one of several will do."""
+    found: list[Choice] = []
     for one in each_target(wanted):
         if isinstance(one, MeetsEpsilonDelta):
-            found.append(one)
+            found.append((one,))
         elif isinstance(one, MeetsTradeOff):
             found.append(_of_beta(one))
         elif isinstance(one, MeetsMu):
-            found += [_of_mu(float(one.mu), deviations) for deviations in _MUS]
+            found += [(_of_mu(float(one.mu), deviations),) for deviations in _MUS]
         else:
             raise InvalidInputError(f"A target is made by exactdp.target. Found {type(one).__name__}.")
     return tuple(found)
 
 
-def _of_beta(one: MeetsTradeOff) -> MeetsEpsilonDelta:
-    """The tangent to the Gaussian curve through (alpha, beta)."""
+def _of_beta(one: MeetsTradeOff, near: float | None = None, apart: float = _APART) -> Choice:
+    """Tangents to the trade-off curve through (alpha, beta): about the Gaussian's, or about one that was better than others."""
     from scipy.special import ndtri
 
+    alpha, beta = float(one.alpha), float(one.beta)
     if one.beta >= 1 - one.alpha:
         raise InvalidInputError(
-            f"beta at alpha is below 1 - alpha, where nothing is published. Found beta = {float(one.beta):g} at alpha = "
-            f"{float(one.alpha):g}."
+            f"beta at alpha is below 1 - alpha, where nothing is published. Found beta = {beta:g} at alpha = {alpha:g}."
         )
-    quantile = -float(ndtri(float(one.alpha)))
-    mu = quantile - float(ndtri(float(one.beta)))
-    epsilon = Fraction(mu * quantile - mu * mu / 2).limit_denominator(10**6)
-    delta = Fraction(1 - float(one.beta) - float(one.alpha) * math.exp(float(epsilon)))
-    return MeetsEpsilonDelta(epsilon, delta)
+    quantile = -float(ndtri(alpha))
+    mu = quantile - float(ndtri(beta))
+    middle = mu * quantile - mu * mu / 2 if near is None else near
+    epsilons = (middle + mu * apart * k for k in range(-_ASIDE, _ASIDE + 1))
+    exact = [Fraction(e).limit_denominator(10**6) for e in epsilons if 0 <= e < math.log((1 - beta) / alpha)]
+    if not exact:
+        exact = [Fraction(0)]
+    return tuple(MeetsEpsilonDelta(e, Fraction(1 - beta - alpha * math.exp(float(e)))) for e in exact)
 
 
 def _of_mu(mu: float, deviations: float) -> MeetsEpsilonDelta:
@@ -96,9 +105,9 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What the search asks of a design."""
+    """What the search asks of a design: one (epsilon, delta) of each choice."""
 
-    points: tuple[MeetsEpsilonDelta, ...]
+    choices: tuple[Choice, ...]
 
     @classmethod
     def of(cls, wanted: Target) -> Guarantee:
@@ -107,8 +116,19 @@ class Guarantee:
 
     def look(self, release: Release) -> Look:
         """delta of every pair at every target: certified, on rough contours where these are narrow."""
-        found = rough_points(release, [one.epsilon for one in self.points])
-        return Look(self, release, tuple(point.delta.log_upper() for point in found))
+        asked = [one for choice in self.choices for one in choice]
+        points = rough_points(release, [one.epsilon for one in asked])
+        found = dict(zip(asked, (point.delta.log_upper() for point in points), strict=True))
+        chosen = tuple(min(choice, key=lambda one: _over(one, found[one])) for choice in self.choices)
+        return Look(self, release, chosen, tuple(found[one] for one in chosen))
+
+    def nearer(self, wanted: Target, look: Look, apart: float) -> Guarantee:
+        """The same with closer choices, about those that were best for a design."""
+        kept = []
+        for choice, one in zip(self.choices, look.points, strict=True):
+            beta = next((t for t in each_target(wanted) if isinstance(t, MeetsTradeOff) and len(choice) > 1), None)
+            kept.append(choice if beta is None else _of_beta(beta, float(one.epsilon), apart))
+        return Guarantee(tuple(kept))
 
     def slopes(
         self, release: Release, pair: tuple[int, int], one: MeetsEpsilonDelta, cells: Sequence[Cell], smooth: bool
@@ -130,35 +150,30 @@ class Look:
 
     guarantee: Guarantee
     release: Release
+    points: tuple[MeetsEpsilonDelta, ...]
+    """Of each choice the one that is nearest to be met."""
     logs: tuple[Floats, ...]
 
     @property
     def excess(self) -> float:
         """By how much log delta of the worst pair is above the target, at the worst target; at most 0 where all are met."""
-        return max(
-            float(logs.max()) - log_rational(one.delta)
-            for one, logs in zip(self.guarantee.points, self.logs, strict=True)
-        )
+        return max(_over(one, logs) for one, logs in zip(self.points, self.logs, strict=True))
 
     @property
     def room(self) -> float:
         """By how much the spread (2 rho) of the worst pair may grow at the worst target, by the Gaussian's slope."""
-        return min(_room(float(logs.max()), one) for one, logs in zip(self.guarantee.points, self.logs, strict=True))
+        return min(_room(float(logs.max()), one) for one, logs in zip(self.points, self.logs, strict=True))
 
     def worst_slopes(self, cells: Sequence[Cell]) -> Floats:
         """The slopes of the worst pair at the target that is nearest to be missed."""
-        near = [
-            float(logs.max()) - log_rational(one.delta)
-            for one, logs in zip(self.guarantee.points, self.logs, strict=True)
-        ]
-        which = int(np.argmax(near))
+        which = int(np.argmax([_over(one, logs) for one, logs in zip(self.points, self.logs, strict=True)]))
         pair = self.release.pairs[int(np.argmax(self.logs[which]))]
-        return self.guarantee.slopes(self.release, pair, self.guarantee.points[which], cells, smooth=True)
+        return self.guarantee.slopes(self.release, pair, self.points[which], cells, smooth=True)
 
     def constraints(self, cells: Sequence[Cell], smooth: bool) -> list[Constraint]:
         """The constraints of the pairs that are nearly the worst, at each target."""
         result: list[Constraint] = []
-        for one, logs in zip(self.guarantee.points, self.logs, strict=True):
+        for one, logs in zip(self.points, self.logs, strict=True):
             order = np.argsort(-logs)
             near = [i for i in order.tolist() if logs[i] > logs[order[0]] - _NEAR][: _MOST_PAIRS * 2]
             seen: list[Floats] = []
@@ -171,6 +186,10 @@ class Look:
                 if len(seen) == _MOST_PAIRS:
                     break
         return result
+
+
+def _over(one: MeetsEpsilonDelta, logs: Floats) -> float:
+    return float(logs.max()) - log_rational(one.delta)
 
 
 def _room(log_delta: float, one: MeetsEpsilonDelta) -> float:

@@ -29,6 +29,8 @@ def refuse_if_infeasible(problem: BudgetProblem, wanted: Target) -> None:
     needed = float(spread_row(problem) @ problem.low) * (1 - FORMULA_SLACK)
     for one in each_target(wanted):
         if isinstance(one, MeetsEpsilonDelta):
+            if one.epsilon < 0:
+                raise InvalidInputError(f"epsilon of a target must not be negative. Found {exact(one.epsilon)}.")
             _refuse_if_one_cell_is(problem, one)
         if not isinstance(one, MeetsEpsilonDelta) or needed <= _gaussian_limit(one):
             continue
@@ -82,7 +84,7 @@ def _least_budgets(problem: BudgetProblem) -> list[tuple[Fraction, Fraction]]:
 def is_infeasible(problem: BudgetProblem, one: MeetsEpsilonDelta, coarsest: Fraction, needed: float) -> bool:
     """Proved of all designs without noise of a smaller sigma2."""
     found = coarsest_cells(problem, one, coarsest) if () in problem.release.bypassed.values() else None
-    return found is not None and fails_from(found[1], Fraction(needed), one.epsilon, one.delta)
+    return found is not None and fails_from(found[1], Fraction(needed), one)
 
 
 def _culprits(problem: BudgetProblem, one: MeetsEpsilonDelta, coarsest: Fraction) -> tuple[Requirement, ...]:

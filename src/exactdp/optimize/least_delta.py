@@ -14,21 +14,28 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache, partial
 
 import numpy as np
 from flint import arb
 
-from exactdp.balls import ball, precision
-from exactdp.doubles import SUM_SLACK
+from exactdp.balls import ball
+from exactdp.doubles import SUM_SLACK, Floats
+from exactdp.guarantees.calibration import MeetsMu, Target
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from exactdp.optimize.missed_target import (
+    COARSEST_SHARE,
+    is_out_of_reach,
+    least_delta_within,
+    likely_share,
+    misses_on,
+    smooth_spread,
+)
 
-_BITS = 160
-_LEAST_TILT = 0.05
-_INTERVALS = 600
-_FINEST, _COARSEST = 1e-11, 4.0  # of the share by which R is tried above the Gaussian's
 _LEAST_SIGMA2 = Fraction(3, 20)  # from which on the bounds fall in sigma2
 _MOST_EPSILON, _MOST_SENSITIVITY = 60, 8
-_RATIO, _GRID, _COUNTS = 1.004, 1400, 400
+_RATIO, _GRID, _COUNTS = 1.004, 1400, 160  # sigma2 is below 62 there: what is beyond the counts is below e^-200
+_MOST_COPIES = 2  # of which a sum is taken
 _VARIANCE_SLACK = Fraction(10**12 - 1, 10**12)  # the variance in doubles is good to far more
 
 
@@ -78,130 +85,68 @@ def excess(coarsest: Sequence[Coarsest], low: Fraction, high: Fraction, tilt: Fr
 def least_delta(coarsest: Sequence[Coarsest], low: Fraction, high: Fraction, epsilon: Fraction) -> arb:
     """At most delta(epsilon) of every composition with R between `low` and `high` of noise that is nowhere coarser, epsilon >= 0.
 
-    Any tilt is valid; only how tight the bound is depends on it. May be negative, where it says nothing.
+    May be negative, where it says nothing.
     """
-    with precision(_BITS):
-        root = ball(low).sqrt().lower()
-        e = ball(epsilon)
-        smooth = _gaussian(root, e)
-        best = arb(-1)
-        saddle = float(epsilon / low) - 0.5
-        for tilt in {Fraction(max(saddle, _LEAST_TILT)).limit_denominator(1000), Fraction(max(round(saddle), 1))}:
-            t = ball(tilt)
-            size = (ball(high) * t * (t + 1) / 2 - e * t).exp()
-            found = (smooth - size * excess(coarsest, low, high, tilt) / (2 * arb.pi())).lower()
-            best = best.max(found)
-        return best.lower()
+    return least_delta_within(low, high, epsilon, partial(excess, coarsest))
 
 
-def _gaussian(mu: arb, epsilon: arb) -> arb:
-    """delta of the continuous Gaussian."""
-    root = arb(2).sqrt()
-    below, above = ((epsilon / mu - mu / 2) / root).erfc() / 2, ((epsilon / mu + mu / 2) / root).erfc() / 2
-    return below - epsilon.exp() * above
-
-
-def largest_spread(coarsest: Sequence[Coarsest], epsilon: Fraction, delta: Fraction) -> Fraction | None:
-    """An R above which no composition of noise that is nowhere coarser is (epsilon, delta)-DP; None where none could be proved.
+def largest_spread(coarsest: Sequence[Coarsest], one: Target) -> Fraction | None:
+    """An R above which no composition of noise that is nowhere coarser meets the target; None where none could be proved.
 
     Proved on (R, R + the most that one cell adds]: from a larger total cells can be left out until it is there, and that only
-    lowers delta (Theorem 3).
+    lowers delta and raises beta (Theorem 3).
     """
-    if epsilon < 0 or any(one.sigma2 < _LEAST_SIGMA2 for one in coarsest):
+    if is_out_of_reach(one) or any(cell.sigma2 < _LEAST_SIGMA2 for cell in coarsest):
         return None
-    smooth = _gaussian_spread(epsilon, delta)
-    if not coarsest:
+    smooth = smooth_spread(one)
+    if not coarsest or isinstance(one, MeetsMu):
         return smooth
-    window, share = max(one.spread for one in coarsest), _likely_share(coarsest, smooth, epsilon, delta)
-    while share < _COARSEST:
+    of_all = partial(excess, coarsest)
+    window, share = max(cell.spread for cell in coarsest), likely_share(one, smooth, of_all)
+    while share < COARSEST_SHARE:
         start = smooth * (1 + Fraction(share))
-        if _fails_on(coarsest, start, start + window, smooth, epsilon, delta):
+        if misses_on(one, start, start + window, (start - smooth) / 4, of_all):
             return start
         share *= 1.15
     return None
 
 
-def fails_from(coarsest: Sequence[Coarsest], spread: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
-    """Proved: no composition of noise that is nowhere coarser with an R of at least `spread` is (epsilon, delta)-DP
-    (Theorem 3)."""
-    if epsilon < 0 or any(one.sigma2 < _LEAST_SIGMA2 for one in coarsest):
+def fails_from(coarsest: Sequence[Coarsest], spread: Fraction, one: Target) -> bool:
+    """Proved: no composition of noise that is nowhere coarser with an R of at least `spread` meets the target (Theorem 3)."""
+    if is_out_of_reach(one) or any(cell.sigma2 < _LEAST_SIGMA2 for cell in coarsest):
         return False
-    smooth = _gaussian_spread(epsilon, delta)
-    window = max((one.spread for one in coarsest), default=Fraction(0))
-    return spread > smooth and _fails_on(coarsest, spread, spread + window, smooth, epsilon, delta)
+    smooth = smooth_spread(one)
+    window = max((cell.spread for cell in coarsest), default=Fraction(0))
+    return spread > smooth and misses_on(one, spread, spread + window, (spread - smooth) / 4, partial(excess, coarsest))
 
 
-def _likely_share(coarsest: Sequence[Coarsest], smooth: Fraction, epsilon: Fraction, delta: Fraction) -> float:
-    """About the least share above the Gaussian's R at which a point fails. Heuristic: affects tightness and speed only."""
-    low, high = _FINEST, _COARSEST
-    while high > 1.1 * low:
-        middle = math.sqrt(low * high)
-        at = smooth * (1 + Fraction(middle))
-        low, high = (low, middle) if _fails(coarsest, at, at, epsilon, delta) else (middle, high)
-    return high
+@lru_cache(maxsize=64)
+def coarsest_alone(epsilon: Fraction, delta: Fraction, sensitivity: int = 1, copies: int = 1) -> Fraction | None:
+    """A sigma2 below which so many copies of one discrete Gaussian alone are not (epsilon, delta)-DP; None where none was proved
+    (Lemma 5).
 
-
-def _gaussian_spread(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """An R at which the continuous Gaussian is proved not to be (epsilon, delta)-DP, next to the least one; larger ones
-    fail, too."""
-    low, high = 1e-12, 1.0
-    with precision(_BITS):
-        e, d = ball(epsilon), ball(delta)
-
-        def fails(spread: float) -> bool:
-            return bool(_gaussian(arb(spread).sqrt(), e) > d)
-
-        while not fails(high):
-            low, high = high, 2 * high
-        while high > low * (1 + 1e-13):
-            middle = math.sqrt(low * high)
-            low, high = (low, middle) if fails(middle) else (middle, high)
-    return Fraction(high)
-
-
-def _fails_on(
-    coarsest: Sequence[Coarsest], start: Fraction, end: Fraction, smooth: Fraction, epsilon: Fraction, delta: Fraction
-) -> bool:
-    """Proved: no composition with R from `start` to `end` is (epsilon, delta)-DP. In intervals, longer ones where there is
-    room."""
-    at, step = start, (start - smooth) / 4
-    least = step / 32
-    for _ in range(_INTERVALS):
-        if at >= end:
-            return True
-        following = min(at + step, end)
-        if _fails(coarsest, at, following, epsilon, delta):
-            at, step = following, step * 3 / 2
-        elif step < least:
-            return False
-        else:
-            step /= 2
-    return False
-
-
-def _fails(coarsest: Sequence[Coarsest], low: Fraction, high: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
-    low, high = Fraction(math.nextafter(float(low), 0.0)), Fraction(math.nextafter(float(high), math.inf))
-    found = least_delta(coarsest, low, high, epsilon)
-    with precision(_BITS):
-        return bool(found > ball(delta))
-
-
-def coarsest_alone(epsilon: Fraction, delta: Fraction, sensitivity: int = 1) -> Fraction | None:
-    """A sigma2 below which one discrete Gaussian alone is not (epsilon, delta)-DP; None where none was proved (Lemma 5).
-
-    By events X >= t, whose probability rises with sigma2 for t >= 1: on an interval of sigma2 delta is at least the
-    probability at its lower end less e^epsilon times that of X >= t + D at its upper end.
+    By events S >= t of the sum of some copies, whose probability rises with sigma2 for t >= 1: on an interval of sigma2 delta is
+    at least the probability at its lower end less e^epsilon times that of S >= t + copies D at its upper end.
     """
     if not 0 <= epsilon <= _MOST_EPSILON or delta >= Fraction(1, 8) or sensitivity > _MOST_SENSITIVITY:
         return None
-    e, d = float(epsilon), float(delta)
+    e, d, times = float(epsilon), float(delta), min(copies, _MOST_COPIES)
     tiny = 1 / (2 * (e + 2.2))  # e^epsilon P(X >= 1) <= e^-2.2 (1 + e^-6), so that delta >= 1/2 - 0.12
     ends = tiny * _RATIO ** np.arange(_GRID)
-    counts = np.arange(0.0, _COUNTS)
+    counts = np.arange(-_COUNTS, _COUNTS + 1.0)
     weights = np.exp(-(counts**2) / (2 * ends[:, None]))
-    tails = np.cumsum(weights[:, ::-1], axis=1)[:, ::-1] / (2 * weights.sum(axis=1) - 1)[:, None]
-    shifted = tails[1:, sensitivity:] * (1 + SUM_SLACK)
+    one = weights / weights.sum(axis=1)[:, None]
+    sums = one if times == 1 else np.array([_sum_of_copies(row, times) for row in one])
+    tails = np.cumsum(sums[:, ::-1], axis=1)[:, ::-1][:, times * _COUNTS :]
+    shifted = tails[1:, times * sensitivity :] * (1 + SUM_SLACK)
     found = tails[:-1, : shifted.shape[1]] * (1 - SUM_SLACK) - math.exp(e) * shifted * (1 + SUM_SLACK)
     is_proved = found[:, 1:].max(axis=1) > d * (1 + SUM_SLACK)
     proved = int(np.argmin(is_proved)) if not is_proved.all() else len(is_proved)
     return Fraction(float(ends[proved]))
+
+
+def _sum_of_copies(masses: Floats, copies: int) -> Floats:
+    found = masses
+    for _ in range(copies - 1):
+        found = np.convolve(found, masses)
+    return found

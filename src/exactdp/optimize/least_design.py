@@ -117,7 +117,7 @@ def least(
     design.check_noise()
     bounds = epsilon_between(design, share)
     coarsest = min(1 / rho for queries in design.table.values() for rho in queries.values()) / 2
-    guarantee = Guarantee((MeetsEpsilonDelta(rational(bounds[1], "epsilon"), share),))
+    guarantee = Guarantee.of(MeetsEpsilonDelta(rational(bounds[1], "epsilon"), share))
     found = _bound(problem, aim, cap, share, coarsest, bounds[1])
     priced = aim or Aim(SummedErrors(problem, "variance", np.zeros(len(problem.cells))))
     prices = requirement_prices(problem, guarantee, priced, design)

@@ -82,7 +82,7 @@ def _price(problem: BudgetProblem, one: Requirement, y: Floats, reduced: Floats)
 def _epsilon_slopes(problem: BudgetProblem, guarantee: Guarantee, design: Release) -> Floats | None:
     """d epsilon / d budget of each cell for the worst pair at the first target; none where noise has no such slopes."""
     look = guarantee.look(design)
-    one, logs = guarantee.points[0], look.logs[0]
+    one, logs = look.points[0], look.logs[0]
     pair = design.pairs[int(np.argmax(logs))]
     try:
         found = cell_costs(design, pair, epsilon=one.epsilon, blur=0.25).epsilon

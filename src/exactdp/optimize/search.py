@@ -83,9 +83,13 @@ class Search:
     _best: tuple[float, Floats] | None = field(default=None)
     _seen: Recent[Release, Look] = field(default_factory=lambda: Recent(8))
 
-    def found(self, start: Floats | None = None) -> Floats:
+    def found(self, start: Floats | None = None, thorough: bool = True) -> Floats:
         """The best unknowns that were found to meet the guarantee; where none were, the last ones."""
-        at = self.scaled(self._first(start))
+        return self.improved(self._first(start), thorough)
+
+    def improved(self, start: Floats, thorough: bool = True) -> Floats:
+        """The same from unknowns that are good already; with a pattern search where noise is coarse, if that is worth while."""
+        at = self.scaled(start)
         value = self._note(at)
         shape = self._shape(at)
         for step in range(_STEPS if shape > _SHAPED else 0):
@@ -94,7 +98,7 @@ class Search:
                 break
             at = self.scaled(target)
             value = self._note(at)
-        coarse = bool(self.problem.budgets(at).max() > 1 / _COARSE)
+        coarse = thorough and bool(self.problem.budgets(at).max() > 1 / _COARSE)
         if coarse and self._best is not None and self.problem.count <= _LARGEST_PATTERN:
             self._pattern()
         return at if self._best is None else self._best[1]

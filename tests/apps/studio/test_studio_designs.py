@@ -30,12 +30,16 @@ def test_built_in_releases_as_designs(studio: Studio) -> None:
         table = {lv["name"]: {q["name"]: Fraction(q["rho"]) for q in lv["queries"]} for lv in found["design"]["levels"]}
         assert table == release.table
         assert {p["number"]: tuple(p["bypassed"]) for p in found["design"]["paths"]} == dict(release.bypassed)
+        assert found["typical"] == {} or "census.gov" in found["typical_source"]
+    people = studio.client.get("/releases/dhc-persons-us").json()["typical"]
+    assert people == {"US": "331449281", "State": "6499006", "County": "105456", "Block": "41"}
     assert "A release is one of" in refused(studio.client.get("/releases/nothing"), 404)
 
 
 @pytest.mark.parametrize("name", ["dhc-persons-us", "pl94-persons-us"])
 def test_export_and_parse_are_inverse(studio: Studio, name: str) -> None:
     design = studio.client.get(f"/releases/{name}").json()["design"]
+    assert design["unit_of_privacy"] == census.release(name).unit_of_privacy == "person"
     files = studio.post("/export", {"design": design}).json()
     for kind in ("toml", "csv"):
         again = studio.post("/parse", {"file_name": f"{files['file_name']}.{kind}", "text": files[kind]}).json()

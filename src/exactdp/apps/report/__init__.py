@@ -15,9 +15,9 @@ from exactdp.apps.report.page import render
 from exactdp.arithmetic_state import steady
 from exactdp.census.grids import Grids
 from exactdp.census.releases import Release
+from exactdp.census.runners import Runner
 from exactdp.census.study import Study, run_study
 from exactdp.census.summary import Summary
-from exactdp.census.workers import Runner
 from exactdp.numbers import Number
 
 __all__ = ["build"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
 
@@ -21,7 +22,17 @@ from exactdp.engine.lattice.float64 import Contour, Sums
 from exactdp.engine.lattice.graded import GradedContour
 from exactdp.engine.lattice.lattice import Lattice
 from exactdp.engine.lattice.plan import Plan, log_expected, make_plan, too_fine
-from exactdp.engine.lattice.tilts import rung, rung_index, shared_rung, wide_rung
+from exactdp.engine.lattice.tilts import (
+    ALONE,
+    FAMILY,
+    Positions,
+    Rung,
+    delta_payoff,
+    rung,
+    rung_index,
+    shared_rung,
+    wide_rung,
+)
 from exactdp.engine.payoff import Payoff, Threshold
 from exactdp.engine.sieve.phases import LARGEST_NODES
 from exactdp.errors import AccuracyError, LatticeTooFineError
@@ -81,13 +92,15 @@ class Contours:
         split = split_off_coarsest(self.lattice) if self.depth < _DEEPEST_SPLIT else None
         return None if split is None else (split, Contours(split.rest, self.effort, self.depth + 1))
 
+    @property
+    def _positions(self) -> Positions:
+        return FAMILY if self.effort.is_hurried else ALONE
+
     def contour(self, payoff: Payoff, index: int) -> Contour:
         """The float64 contour of one rung; what is refused once is refused again, without another look."""
 
         def build() -> Contour:
-            return self._within_effort(
-                make_plan(self.lattice, rung(self.lattice, payoff, index), None, self.effort.looks)
-            )
+            return self._within_effort(make_plan(self.lattice, self.rung(payoff, index), None, self.effort.looks))
 
         if refused := self._refused.find((payoff, index)):
             raise LatticeTooFineError(refused)
@@ -104,9 +117,17 @@ class Contours:
             )
         return Contour(plan)
 
+    def payoff_at(self, epsilon: Fraction) -> Payoff:
+        """Whether delta or 1 - delta is summed at epsilon >= 0."""
+        return delta_payoff(self.lattice, epsilon, self._positions)
+
+    def rung(self, payoff: Payoff, index: int) -> Rung:
+        """Rung `index` of the payoff's ladder."""
+        return rung(self.lattice, payoff, index, self._positions)
+
     def rung_of(self, payoff: Payoff, threshold: Threshold) -> int:
         """The rung nearest to the threshold's saddle point."""
-        return rung_index(self.lattice, payoff, self._place(threshold))
+        return rung_index(self.lattice, payoff, self._place(threshold), self._positions)
 
     def _place(self, threshold: Threshold) -> float:
         """x0 = h t as a double."""
@@ -127,7 +148,7 @@ class Contours:
             if x > 0 and x * x / (2 * self.lattice.r) > _DEEPEST:  # Lemma 1: the payoff is at most P(S >= x)
                 parts[:, i] = -x * x / (2 * self.lattice.r) * (1 - FORMULA_SLACK), 0.0, 1.0, x / self.lattice.r
                 continue
-            by_rung.setdefault(rung_index(self.lattice, payoff, x), []).append(i)
+            by_rung.setdefault(rung_index(self.lattice, payoff, x, self._positions), []).append(i)
         for index, members in by_rung.items():
             sums = self.contour(payoff, index).evaluate([thresholds[i] for i in members], neighbours)
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -165,7 +186,7 @@ class Contours:
         loss: float = 0.0,
     ) -> BallSum:
         """An enclosure with at least `digits` correct digits; `loss` digits more than the rung expects are tried first."""
-        index = shared_rung(self.rung_of(payoff, threshold))
+        index = shared_rung(rung_index(self.lattice, payoff, self._place(threshold)))
 
         def attempt(loss: float) -> tuple[BallSum | None, int]:
             level = digits + 2 + _LEVEL_STEP * math.ceil(loss / _LEVEL_STEP)
@@ -197,7 +218,7 @@ class Contours:
         index = self.rung_of(payoff, threshold)
         sums: Sums = self.contour(payoff, index).evaluate([threshold])
         found = max(float(sums.value[0]), 1e-17 * float(sums.upper[0]), 5e-324)
-        expected = log_expected(self.lattice, rung(self.lattice, payoff, index))
+        expected = log_expected(self.lattice, self.rung(payoff, index))
         return max(0.0, (expected - math.log(found)) / math.log(10))
 
 

@@ -123,6 +123,8 @@ def rung_index(lattice: Lattice, payoff: Payoff, x: float, positions: Positions 
         return lattice.mean_variance(positions.at(payoff, index + 0.5) / deviation)[0] > target
 
     guess = max(0, round((target / lattice.r * deviation - positions.at(payoff, 0)) / positions.spacing))
+    if above(guess) and not (guess and above(guess - 1)):  # most often
+        return guess if payoff is not Payoff.COMPLEMENT else min(guess, last_complement_rung(lattice, positions))
     reach = 1
     while not above(guess + reach):
         reach *= 2

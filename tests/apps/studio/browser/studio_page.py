@@ -81,10 +81,11 @@ def number(page: Page, tile: str) -> float | None:
 
 
 def shows(page: Page, tile: str, expected: float) -> None:
-    """Wait until a tile shows exactly this double."""
+    """Wait until a tile shows this number, to 11 digits: it is a bound by other contours than those of `expected`."""
+    close = pytest.approx(expected, rel=1e-11, abs=0)
     with contextlib.suppress(AssertionError):
-        wait_for(lambda: number(page, tile) == expected)
-    assert number(page, tile) == expected
+        wait_for(lambda: number(page, tile) == close)
+    assert number(page, tile) == close
 
 
 def cell(page: Page, query: str, level: str) -> Locator:

@@ -243,7 +243,7 @@ def test_the_whole_design_is_certified_by_default(page: Page, tmp_path: Path) ->
     assert told == "Certified: at ε = 24.45651446 each of its 946 pairs has a δ of at most 1e-10, to 10 digits."
     path = saved(download(page, page.locator("#certify-save").click), tmp_path)
     certificate = DesignCertificate.load(path)
-    assert certificate.release == replace(DHC, unit_of_privacy="")  # which the editor does not keep
+    assert certificate.release == DHC
     assert certificate.fingerprint == page.locator("#certify-fingerprint").inner_text()
     assert certificate.evidence.compositions == 840
     assert exactdp.verify(replace(certificate, sha256="0" * 64)).holds is False

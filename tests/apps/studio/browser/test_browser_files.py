@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 import re
 import xml.etree.ElementTree as ET
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,7 @@ from studio_page import (
     with_budget,
 )
 
+import exactdp
 from exactdp import census
 from small_release import SURVEY
 
@@ -188,6 +191,28 @@ def test_a_link_opens_the_same_design_elsewhere(page: Page, browser: Browser, ad
     expect(other.page.locator("#start-error")).to_contain_text("damaged")
     other.context.close()
     assert other.problems == ["asked about:blank"] or other.problems == []
+
+
+def test_a_link_of_the_first_version_opens_with_its_scenario(visit: Visit) -> None:
+    """As the studio wrote it when it had one scenario, A, and no counts, locks and units of privacy."""
+    levels = [{"name": "Nation", "queries": [{"name": "total", "rho": "1/2"}]}]
+    design = {
+        "name": "old",
+        "title": "Of old",
+        "source": "",
+        "levels": levels,
+        "paths": [{"number": 1, "bypassed": []}],
+    }
+    other = json.loads(json.dumps(design).replace("1/2", "1/4"))
+    ask = {"delta": "1e-6", "epsilon": "3", "alpha": "0.05"}
+    record = {"version": 1, "design": design, "pair": [[], []], "ask": ask, "a": {"design": other, "pair": [[], []]}}
+    squeezed = zlib.compressobj(wbits=-15)
+    packed = squeezed.compress(json.dumps(record).encode()) + squeezed.flush()
+    page = visit.open("#d=" + base64.urlsafe_b64encode(packed).decode().rstrip("="))
+    shows(page, "epsilon-value", (2 * exactdp.DiscreteGaussian(2)).epsilon("1e-6"))
+    expect(page.locator("[data-scenario=A]")).to_be_visible()
+    expect(page.locator("#title")).to_have_value("Of old")
+    expect(page.locator("#lock")).not_to_be_checked()
 
 
 def test_the_link_is_copied(visit: Visit) -> None:

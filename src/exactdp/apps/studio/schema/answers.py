@@ -82,7 +82,14 @@ class CheckedDesign(DesignAnswer, Worked):
     """A design whose numbers are exact fractions and whose scale is 1."""
 
 
-class Start(DesignAnswer):
+class OpenedDesign(DesignAnswer):
+    """A design to begin with, and counts that people look up at some of its levels, with their source."""
+
+    typical: dict[str, str]
+    typical_source: str
+
+
+class Start(OpenedDesign):
     """The design to begin with, the version and the limits of the server."""
 
     version: str

@@ -48,6 +48,15 @@ class TradedLevel(Answer):
     after: int
 
 
+class TradedCell(Answer):
+    """The 95% margin of a single cell before and after."""
+
+    level: str
+    query: str
+    before: int
+    after: int
+
+
 class OptimizedAnswer(CheckedDesign):
     """The best design that was found: proved to meet its guarantee and requirements, and how much better another could be."""
 
@@ -63,6 +72,7 @@ class TradeAnswer(CheckedDesign):
     epsilon: CertifiedBounds
     held: float
     levels: list[TradedLevel]
+    cells: Annotated[list[TradedCell], Field(description="The single cells that were traded between, if any.")]
     statement: str
 
 

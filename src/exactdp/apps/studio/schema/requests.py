@@ -125,6 +125,7 @@ class EditableDesign(_Strict):
     name: Annotated[str, Field(max_length=NAME_CHARACTERS)] = "design"
     title: Annotated[str, Field(max_length=TITLE_CHARACTERS)] = ""
     source: Annotated[str, Field(max_length=TITLE_CHARACTERS)] = ""
+    unit_of_privacy: Annotated[str, Field(max_length=NAME_CHARACTERS, description="Whose record it is.")] = ""
     levels: Annotated[list[Level], Field(min_length=1, max_length=AT_MOST.levels)]
     paths: Annotated[list[DirectedPath], Field(max_length=AT_MOST.paths)] = []
     scale: Annotated[Number, Field(description="A factor on every noise variance sigma2.")] = "1"
@@ -276,12 +277,17 @@ class OptimizeQuestion(About):
 
 
 class TradeQuestion(About):
-    """A share of the budget of the level `take` for the level `give`, at the design's own epsilon or at the one given."""
+    """A share of the budget of the level `take` for the level `give`, at the design's own epsilon or at the one given.
+
+    With `take_query` or `give_query` it is that of one query there, a single cell of the table.
+    """
 
     delta: Number = "1e-10"
     epsilon: Number | None = None
     take: Name
+    take_query: Name | None = None
     give: Name
+    give_query: Name | None = None
     share: Number
 
 

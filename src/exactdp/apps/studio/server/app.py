@@ -20,6 +20,7 @@ from exactdp.apps.studio.server.static_files import CHECKED, Static, static_repl
 from exactdp.apps.studio.server.strict_body import StrictRoute
 from exactdp.apps.studio.work.designs import described
 from exactdp.apps.studio.work.dispatch import QUESTIONS
+from exactdp.apps.studio.work.typical_counts import opened
 from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
 
@@ -30,7 +31,7 @@ PREFIX = "/api/v1"
 def make_app(start: Release, scheduler: Scheduler | None = None) -> FastAPI:
     """The application; `start` is the design that the page opens with."""
     the_scheduler = scheduler or Scheduler()
-    first = described(start)
+    first = opened(start)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -92,7 +93,7 @@ _ASKED: tuple[tuple[str, type[BaseModel], Any], ...] = (
 """The questions that workers answer: name, body, and the JSON of a model or a file of a kind."""
 
 
-def _api(scheduler: Scheduler, first: answers.DesignAnswer) -> APIRouter:
+def _api(scheduler: Scheduler, first: answers.OpenedDesign) -> APIRouter:
     api = APIRouter(route_class=StrictRoute)
 
     @api.get("/health", responses=_responses(answers.Health))
@@ -111,11 +112,11 @@ def _api(scheduler: Scheduler, first: answers.DesignAnswer) -> APIRouter:
         built_in = map(census.release, census.release_names())
         return json_reply(answers.Releases(releases=[_listed(release) for release in built_in if release.is_usual]))
 
-    @api.get("/releases/{name}", responses=_responses(answers.DesignAnswer, 404))
+    @api.get("/releases/{name}", responses=_responses(answers.OpenedDesign, 404))
     async def release(name: str) -> Response:
         """One built-in release as an editable design."""
         try:
-            return json_reply(described(census.release(name)))
+            return json_reply(opened(census.release(name)))
         except InvalidInputError as error:
             raise HTTPException(404, str(error)) from None
 

@@ -88,15 +88,16 @@ function lookAt(numbers) {
 store.addEventListener("change", ({ detail: { before, cause, since } }) => {
   const { state } = store;
   const differs = (...names) => names.some((name) => before?.[name] !== state[name]);
+  if (differs("design", "pair", "ask")) accounting.account(state, since); // first: the server works while the page is drawn
   table.update(state);
   showFrame(store);
+  lock.update(state);
   if (cause === "open") release.reset();
   const { levels, paths } = before?.design ?? {};
   if (differs("ask") || levels !== state.design.levels || paths !== state.design.paths) {
     overall.invalidate();
     release.stale();
     lastCause = cause;
-    lock.update(state, cause);
     trade.update(state);
     if (release.isAutomatic) exchange.wait();
     else {
@@ -104,7 +105,6 @@ store.addEventListener("change", ({ detail: { before, cause, since } }) => {
       frontier.update();
     }
   }
-  if (differs("design", "pair", "ask")) accounting.account(state, since);
   if (differs("kept", "against", "typical")) results.draw();
   if (state.kept.length && differs("kept", "ask") && !overall.isBusy) scenarios.account(() => store.state);
   address.write(cause);
@@ -197,7 +197,7 @@ async function begin() {
     if (found?.error)
       opening.show(found.error.message); // and nothing else is opened in its place
     else if (found) store.restore(found.state, found.past, found.future);
-    else store.change(opened(start.design), { cause: "start" });
+    else store.change(opened(start.design, start.typical), { cause: "start" });
   } catch (error) {
     notify("error", `${error.message} Start it with: exactdp studio.`, {
       key: "begin",

@@ -59,6 +59,7 @@ def design_of(release: Release) -> Record:
         "name": release.name,
         "title": release.title,
         "source": release.source,
+        "unit_of_privacy": release.unit_of_privacy,
         "levels": [
             {"name": level, "queries": [{"name": query, "rho": str(rho)} for query, rho in queries.items()]}
             for level, queries in release.table.items()
@@ -75,7 +76,7 @@ def release_of(design: Mapping[str, Any], paths: Sequence[Mapping[str, Any]] | N
         (level["name"], [(query["name"], _as_written(query["rho"])) for query in level["queries"]])
         for level in design["levels"]
     ]
-    settings = {key: design[key] for key in ("title", "source") if design[key]}
+    settings = {key: design[key] for key in ("title", "source", "unit_of_privacy") if design[key]}
     settings["full_path"] = not chosen or any(not path["bypassed"] for path in chosen)  # the page lists every path
     draft = Draft(settings, levels, [(str(path["number"]), path["bypassed"]) for path in chosen])
     try:

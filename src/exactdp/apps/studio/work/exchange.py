@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import NamedTuple
 
 from exactdp.apps.studio.schema import exchange_answers as answers
 from exactdp.apps.studio.schema.answers import UNTIMED
 from exactdp.apps.studio.work.designs import Record, about, described, read_grids, release_of
+from exactdp.apps.studio.work.pair import quick
 from exactdp.census.budget_costs import cell_costs
 from exactdp.census.margins import noise_of
 from exactdp.census.releases import Release
@@ -20,6 +22,7 @@ from exactdp.numerals import NEAREST, UP, as_fraction, at_most, percent, rounded
 STEP = Fraction(1, 100)
 """Costs are of so much budget, gains of so much epsilon."""
 _LOOKS = 6
+_FEW_PATHS = 5  # and at most 15 pairs
 
 
 def exchange(question: Record) -> answers.ExchangeAnswer:
@@ -68,7 +71,7 @@ def hold(question: Record) -> answers.HeldAnswer:
         delta = read_grids(deltas=[question["delta"]]).deltas[0]
     with about("epsilon"):
         most = positive(question["epsilon"], "epsilon")
-    factor, found, (lower, upper) = _held(release, level, most, delta, 1.0)
+    factor, found, (lower, upper) = _held(release, None if level is None else TradePart(level), most, delta, 1.0)
     what = f"The noise variance of {level}" if level else "Every noise variance"
     statement = (
         f"{what} times {whole_text(factor)}: the epsilon of the whole release is at most {at_most(upper)}, within "
@@ -84,23 +87,23 @@ def hold(question: Record) -> answers.HeldAnswer:
 
 
 def trade(question: Record) -> answers.TradeAnswer:
-    """A share of one level's budget moved to another level so that the epsilon of the whole release stays, which is proved."""
+    """A share of a level's or cell's budget moved to another so that the epsilon of the whole release stays, which is proved."""
     release = release_of(question["design"])
-    take, give = question["take"], question["give"]
-    for name in (take, give):
-        _check_level(release, name)
-    if take == give:
-        raise InvalidInputError(f"Budget must go from one level to another. Found {shown(take)} as both.")
+    take, give = (TradePart.read(release, question, name) for name in ("take", "give"))
+    if set(take.cells(release)) & set(give.cells(release)):
+        raise InvalidInputError(
+            f"Budget must go from one level or cell to another. Found {shown(str(take))} and {shown(str(give))}."
+        )
     with about("delta"):
         delta = read_grids(deltas=[question["delta"]]).deltas[0]
     with about("share"):
         share = read_share(question["share"], "share")
     with about("epsilon"):
         asked = question["epsilon"]
-        most = Fraction(release.account().epsilon(delta)) if asked is None else positive(asked, "epsilon")
-    taken, given = (sum(release.table[name].values(), Fraction(0)) for name in (take, give))
+        most = Fraction(_epsilon(release, delta)[1]) if asked is None else positive(asked, "epsilon")
+    taken, given = (sum(part.cells(release).values(), Fraction(0)) for part in (take, give))
     guess = float(given / (given + share * taken))  # as if budget cost the same everywhere
-    factor, moved, (lower, upper) = _held(release.scaled(1 / (1 - share), take), give, most, delta, guess)
+    factor, moved, (lower, upper) = _held(take.scaled(release, 1 / (1 - share)), give, most, delta, guess)
     statement = (
         f"{percent(share, NEAREST, 0)} of the budget of {take} taken away; the noise variance of {give} times "
         f"{whole_text(factor)}. The epsilon of the whole release is at most {at_most(upper)}, within {at_most(most)}: proved "
@@ -110,15 +113,51 @@ def trade(question: Record) -> answers.TradeAnswer:
         {"level": level, "before": margin_at(release, level), "after": margin_at(moved, level)}
         for level in release.table
     ]
+    cells: list[answers.TradedCell] = [
+        {"level": level, "query": query, "before": noise_of(before).margin, "after": noise_of(after).margin}
+        for level, query in ((part.level, part.query) for part in (take, give))
+        if query is not None
+        for before, after in [(release.table[level][query], moved.table[level][query])]
+    ]
     return {
         "factor": whole_text(factor),
         "epsilon": {"lower": lower, "upper": upper},
         "held": float(most),
         "levels": levels,
+        "cells": cells,
         "statement": statement,
         **described(moved),
         **UNTIMED,
     }
+
+
+class TradePart(NamedTuple):
+    """What gives or takes in a trade: a level, or one query there."""
+
+    level: str
+    query: str | None = None
+
+    @classmethod
+    def read(cls, release: Release, question: Record, name: str) -> TradePart:
+        """The part of this name in a question, refused where the release has none such."""
+        level, query = question[name], question[f"{name}_query"]
+        _check_level(release, level)
+        if query is not None and query not in release.table[level]:
+            known = ", ".join(release.table[level])
+            raise InvalidInputError(f"A query of {level} must be one of {known}. Found {shown(query)}.")
+        return cls(level, query)
+
+    def __str__(self) -> str:
+        return self.level if self.query is None else f"{self.query} at {self.level}"
+
+    def cells(self, release: Release) -> dict[tuple[str, str], Fraction]:
+        """The budgets of its cells."""
+        queries = release.table[self.level]
+        return {(self.level, query): rho for query, rho in queries.items() if self.query in (None, query)}
+
+    def scaled(self, release: Release, factor: Fraction) -> Release:
+        """The release with the noise variances of these cells multiplied."""
+        return release.with_budget({cell: rho / factor - rho for cell, rho in self.cells(release).items()})
 
 
 def _check_level(release: Release, level: str) -> None:
@@ -127,17 +166,16 @@ def _check_level(release: Release, level: str) -> None:
 
 
 def _held(
-    release: Release, level: str | None, most: Fraction, delta: Fraction, guess: float
+    release: Release, part: TradePart | None, most: Fraction, delta: Fraction, guess: float
 ) -> tuple[Fraction, Release, tuple[float, float]]:
-    """A factor on the noise variances of a level, or of all, with which epsilon at `delta` is at most `most`, and nearly so.
+    """A factor on the noise variances of a part, or of all, with which epsilon at `delta` is at most `most`, and nearly so.
 
     The search is a heuristic; what it ends with is certified.
     """
 
     def at(factor: Fraction) -> tuple[Release, tuple[float, float]]:
-        scaled = release.scaled(factor, level)
-        lower, upper = scaled.account().epsilon_bounds(delta)
-        return scaled, (float(lower), float(upper))
+        scaled = release.scaled(factor) if part is None else part.scaled(release, factor)
+        return scaled, _epsilon(scaled, delta)
 
     one = _short(guess)
     _, bounds = at(one)
@@ -153,13 +191,23 @@ def _held(
         known[factor] = at(factor)[1][1]
     meeting = [factor for factor, epsilon in known.items() if epsilon <= most]
     if not meeting:
-        where = f"at {level}" if level else "everywhere"
+        where = "everywhere" if part is None else f"of {part}" if part.query else f"at {part}"
         raise InvalidInputError(
             f"More noise {where} does not bring the epsilon of the whole release down to {at_most(most)}. Let other levels "
             "give way, or allow more."
         )
     factor = min(meeting)
     return factor, *at(factor)
+
+
+def _epsilon(release: Release, delta: Fraction) -> tuple[float, float]:
+    """Certified bounds of the epsilon of a whole release: the largest of all pairs. A few are asked one by one, which takes less
+    time where a factor has left them without a coarse lattice."""
+    if len(release.bypassed) > _FEW_PATHS:
+        lower, upper = release.account().epsilon_bounds(delta)
+        return float(lower), float(upper)
+    bounds = [quick(composition).epsilon_bounds(delta) for composition in release.compositions]
+    return max(float(found.lower) for found in bounds), max(float(found.upper) for found in bounds)
 
 
 def _short(factor: float) -> Fraction:

@@ -77,7 +77,7 @@ def _rows(release: Release, question: Record) -> dict[Quantity, OverallRows]:
     study, rho = release.account(), release.rho
     quantity = question["quantity"]
     if quantity == "tradeoff":
-        curve = study.tradeoff(int(at[0]))
+        curve = overall_of(release).drawn_curve(int(at[0]))
         return {"tradeoff": list(map(_point, curve.alpha.tolist(), curve.beta.tolist()))}
     if quantity == "beta":
         return {"beta": beta_rows(study, rho, at)}

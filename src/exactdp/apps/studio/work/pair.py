@@ -68,7 +68,7 @@ def pair(question: Record) -> answers.PairAnswer:
 
 
 def quick(composition: Composition) -> Composition:
-    """The same composition for someone who waits: where the lattice would need many nodes, another method takes over.
+    """The same composition for someone who waits: fewer contours, and where the lattice would need many nodes another method.
 
     The bounds stay proved; a remark says so where they are wider than usual.
     """

@@ -17,10 +17,10 @@ from exactdp.census.design_certificate import DesignCertificate
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import account_pairs
 from exactdp.census.releases import Release
+from exactdp.census.runners import Serial
 from exactdp.census.savings import calibrate_release, is_in_range
 from exactdp.census.summary import summarize
 from exactdp.census.tables import calibration_text, numeric_csv, pairs_csv
-from exactdp.census.workers import Serial
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import Target, calibrate, target
 from exactdp.guarantees.gaussian_estimates import gaussian_beta, gaussian_mu

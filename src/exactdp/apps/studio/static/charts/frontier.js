@@ -4,6 +4,7 @@ import { make } from "../dom.js";
 import { about } from "../state/numerals.js";
 import { linear, roundTicks } from "./axes.js";
 import { Numbers } from "./numbers.js";
+import { Size } from "./size.js";
 import { element, path } from "./svg.js";
 
 const MARGIN = { top: 14, right: 90, bottom: 40, left: 58 };
@@ -15,7 +16,7 @@ export class FrontierChart {
     this.numbers = new Numbers("Frontier, as a table", () => this.#tableRows());
     host.append(this.plot, this.numbers.frame);
     Object.assign(this, { line: [], dots: [], level: "" });
-    new ResizeObserver(() => this.#draw()).observe(this.plot);
+    this.size = new Size(this.plot, () => this.#draw());
   }
 
   /** `line` and `dots` have points { name, epsilon, margin }; `level` is whose margin it is. */
@@ -30,9 +31,9 @@ export class FrontierChart {
   }
 
   #draw() {
-    const [width, height] = [this.plot.clientWidth, this.plot.clientHeight];
+    const { width, height } = this.size;
     const all = [...this.line, ...this.dots];
-    if (width < 50 || height < 50 || !all.length) return;
+    if (!this.size.isEnough || !all.length) return;
     const bottom = height - MARGIN.bottom;
     const range = (key) => {
       const values = all.map((point) => point[key]);

@@ -6,6 +6,7 @@ import { actOf } from "../state/shortcuts.js";
 import { exponentTicks, linear, roundTicks } from "./axes.js";
 import { Legend, MARKERS } from "./legend.js";
 import { Numbers } from "./numbers.js";
+import { Size } from "./size.js";
 import { element, marker, path } from "./svg.js";
 
 const MARGIN = { top: 10, right: 14, bottom: 40, left: 54 };
@@ -69,7 +70,7 @@ export class LineChart {
   }
 
   #listen() {
-    new ResizeObserver(() => this.series.length && this.#draw()).observe(this.plot);
+    this.size = new Size(this.plot, () => this.series.length && this.#draw());
     this.drawing.addEventListener("pointermove", (event) => {
       const box = this.drawing.getBoundingClientRect();
       this.#pointAt(this.#nearest(this.toX?.back(event.clientX - box.left)));
@@ -91,8 +92,8 @@ export class LineChart {
   }
 
   #draw() {
-    const [width, height] = [this.plot.clientWidth, this.plot.clientHeight];
-    if (width < 50 || height < 50) return;
+    const { width, height } = this.size;
+    if (!this.size.isEnough) return;
     const all = this.#visible();
     const xs = all.flatMap(({ x }) => x).filter(Number.isFinite);
     const ys = all.flatMap(({ y }) => y).filter(Number.isFinite);
@@ -189,7 +190,7 @@ export class LineChart {
 
   /** Points of a line at fixed places along the axis, where markers stay when the numbers change. */
   #evenly(points) {
-    const [left, right] = [MARGIN.left, this.plot.clientWidth - MARGIN.right];
+    const [left, right] = [MARGIN.left, this.size.width - MARGIN.right];
     const places = Array.from({ length: MARKS_ALONG }, (_, k) => left + ((k + 0.5) * (right - left)) / MARKS_ALONG);
     return places.flatMap((at) => {
       const i = points.findIndex(
@@ -226,7 +227,7 @@ export class LineChart {
     const at = this.series[0].x[index];
     const readings = this.#readings(index);
     const x = this.toX(at);
-    const height = this.plot.clientHeight;
+    const { height } = this.size;
     this.layers.cursor.replaceChildren(
       element("path", { class: "cursor-line", d: `M${x.toFixed(1)} ${MARGIN.top}V${height - MARGIN.bottom}` }),
       ...readings
@@ -245,11 +246,11 @@ export class LineChart {
       .map(({ id, name, text }) => make("p", {}, make("i", { className: id }), name, make("span", {}, text)));
     this.tip.replaceChildren(make("b", {}, `${this.axes.x.symbol} = ${this.axes.x.text(at)}`), ...rows);
     this.tip.hidden = false;
-    const room = this.plot.clientWidth - x - 16;
+    const room = this.size.width - x - 16;
     this.tip.style.left = `${room > this.tip.offsetWidth ? x + 12 : Math.max(0, x - this.tip.offsetWidth - 12)}px`;
     const curve = readings.find(({ at: y }) => y !== null);
     const wanted = (curve ? this.toY(curve.at) : 0) - this.tip.offsetHeight / 2;
-    this.tip.style.top = `${Math.max(0, Math.min(this.plot.clientHeight - this.tip.offsetHeight, wanted))}px`;
+    this.tip.style.top = `${Math.max(0, Math.min(this.size.height - this.tip.offsetHeight, wanted))}px`;
   }
 
   #describe(index) {

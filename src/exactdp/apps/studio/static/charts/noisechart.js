@@ -4,6 +4,7 @@ import { make } from "../dom.js";
 import { about } from "../state/numerals.js";
 import { linear, roundTicks } from "./axes.js";
 import { Numbers } from "./numbers.js";
+import { Size } from "./size.js";
 import { element } from "./svg.js";
 
 const MARGIN = { top: 2, right: 92, bottom: 36, left: 128 };
@@ -20,7 +21,7 @@ export class NoiseChart {
     this.noise = null;
     this.kept = null;
     this.measure = "margin95";
-    new ResizeObserver(() => this.#draw()).observe(this.plot);
+    this.size = new Size(this.plot, () => this.#draw());
   }
 
   /** Draw the levels of one path; `kept` is the same of scenario A, or null. */
@@ -35,8 +36,8 @@ export class NoiseChart {
   }
 
   #draw() {
-    const [width, height] = [this.plot.clientWidth, this.plot.clientHeight];
-    if (!this.noise || width < 50 || height < 50) return;
+    const { width, height } = this.size;
+    if (!this.noise || !this.size.isEnough) return;
     const rows = this.noise.levels;
     const before = new Map((this.kept?.levels ?? []).map((level) => [level.level, level]));
     const all = [...rows, ...before.values()].flatMap((level) => this.#values(level));

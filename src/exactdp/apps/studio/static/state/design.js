@@ -2,11 +2,11 @@
 
 import { product } from "./rational.js";
 
-/** The state of a fresh design: the full path with itself, and the questions people ask first. */
-export function opened(design, ask = {}) {
+/** The state of a fresh design: the full path with itself, the questions people ask first, and the counts they look up. */
+export function opened(design, typical = {}) {
   const full = fullPath(design);
-  const questions = { delta: "1e-10", epsilon: null, alpha: "0.05", ...ask };
-  return { design, pair: [full, full], ask: questions, kept: [], against: null, typical: {} };
+  const ask = { delta: "1e-10", epsilon: null, alpha: "0.05" };
+  return { design, pair: [full, full], ask, kept: [], against: null, typical, lock: null };
 }
 
 /** The bypassed levels of the path that bypasses the fewest. */
@@ -228,6 +228,7 @@ export const SMALL = {
   name: "my-design",
   title: "My design",
   source: "",
+  unit_of_privacy: "",
   levels: ["Nation", "Region"].map((name) => ({
     name,
     queries: ["total", "age * sex"].map((query) => ({ name: query, rho: "1/4" })),

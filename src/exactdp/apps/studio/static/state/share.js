@@ -139,12 +139,14 @@ function isDesign(design) {
     design.levels.length > 0 &&
     isList(design?.paths, isPath) &&
     design.paths.length > 0 &&
-    [design.name, design.title, design.source].every(isText)
+    [design.name, design.title, design.source, design.unit_of_privacy ?? ""].every(isText)
   );
 }
 
 const isScenario = (value) =>
   isDesign(value?.design) && isList(value?.pair, (path) => isList(path, isText)) && value.pair.length === 2;
+/** No lock, or the text of an epsilon and the level that gives way (empty: every level). */
+const isLock = (value) => value === null || [value?.epsilon, value?.level].every(isText);
 const isNamed = (value) => isText(value?.name) && value.name !== "" && isScenario(value);
 
 /** A record of the right shape; the numbers in it are for the server to judge. */
@@ -153,13 +155,14 @@ function checked(record, what) {
     throw new Error(
       `${what} is of version ${record?.version ?? "unknown"}. This studio reads versions 1 and ${VERSION}.`,
     );
-  const { design, pair, ask, kept, against, typical = {} } = record.version === 1 ? ofVersion1(record) : record;
+  const { design, pair, ask, kept, against, typical = {}, lock = null } = record.version === 1 ? ofVersion1(record) : record;
   const asksWell = isText(ask?.delta) && isText(ask?.alpha) && (ask?.epsilon === null || isText(ask?.epsilon));
   const isBoard = isList(kept, isNamed) && new Set(kept.map(({ name }) => name)).size === kept.length;
   if (
     !isScenario({ design, pair }) ||
     !asksWell ||
     !isBoard ||
+    !isLock(lock) ||
     !isList(Object.entries(typical), (row) => row.every(isText))
   ) {
     throw new Error(`${what} lacks a part of the design. Save it again in the studio.`);
@@ -174,6 +177,7 @@ function checked(record, what) {
     kept: scenarios,
     against: reference,
     typical,
+    lock: lock && { epsilon: lock.epsilon, level: lock.level },
   };
 }
 
@@ -183,9 +187,9 @@ function ofVersion1({ a = null, ...rest }) {
 }
 
 /** Only what the page shows: nothing else in a link or a file may reach the server (a scale of the noise, for instance). */
-function plainDesign({ name, title, source, levels, paths }) {
+function plainDesign({ name, title, source, unit_of_privacy = "", levels, paths }) {
   const query = ({ name, rho }) => ({ name, rho });
   const level = ({ name, queries }) => ({ name, queries: queries.map(query) });
   const path = ({ number, bypassed }) => ({ number, bypassed });
-  return { name, title, source, levels: levels.map(level), paths: paths.map(path) };
+  return { name, title, source, unit_of_privacy, levels: levels.map(level), paths: paths.map(path) };
 }

@@ -44,7 +44,8 @@ export class Store extends EventTarget {
     if (!from.length) return;
     to.push(this.state);
     this.#group = null;
-    this.#put(from.pop(), cause, since);
+    const { lock } = this.state; // stays: it is no edit
+    this.#put({ ...from.pop(), lock }, cause, since);
   }
 
   /** Put back a state with its history, as kept over a reload. */

@@ -11,20 +11,29 @@ import { dismiss, notify } from "./notices.js";
 const NEAR = 0.005; // epsilon below the lock that is left alone
 
 export class Lock {
-  epsilon = null; // the text of the locked epsilon
   #question = new LatestQuestion();
 
-  /** `release()` gives the result of the whole release, or null. */
+  /** The lock is part of the store's state, so that links and reloads keep it. `release()` gives the whole release, or null. */
   constructor(store, release) {
     Object.assign(this, { store, release });
-    listen("change", { lock: ({ target }) => this.#set(target.checked) });
+    listen("change", {
+      lock: ({ target }) => this.#set(target.checked),
+      "lock-by": ({ target }) => this.#keep({ ...this.store.state.lock, level: target.value }),
+    });
+  }
+
+  /** The text of the locked epsilon, or null. */
+  get epsilon() {
+    return this.store.state?.lock?.epsilon ?? null;
+  }
+
+  #keep(lock) {
+    this.store.amend({ ...this.store.state, lock }, "lock");
   }
 
   #set(isOn) {
     const known = this.release()?.epsilon[0];
-    this.epsilon = isOn && known ? atMost(known.upper, 6) : null;
-    byId("lock").checked = this.epsilon !== null;
-    byId("lock-by-label").hidden = this.epsilon === null;
+    this.#keep(isOn && known ? { epsilon: atMost(known.upper, 6), level: "" } : null);
     if (this.epsilon)
       notify("info", `ε is locked at ${this.epsilon}. After an edit the other budgets give way, and that is proved.`, {
         key: "lock",
@@ -32,8 +41,8 @@ export class Lock {
       });
   }
 
-  /** Another design: the lock is open, and its levels are other ones. */
-  update({ design }, cause) {
+  /** Show the lock of a state, with the levels of its design. */
+  update({ design, lock }) {
     const names = levelNames(design);
     const select = byId("lock-by");
     if (
@@ -44,7 +53,9 @@ export class Lock {
     )
       select.replaceChildren(new Option("every level", ""), ...names.map((name) => new Option(name, name)));
     byId("lock").disabled = false;
-    if (cause === "open") this.#set(false);
+    byId("lock").checked = Boolean(lock);
+    byId("lock-by-label").hidden = !lock;
+    select.value = lock && names.includes(lock.level) ? lock.level : "";
   }
 
   /** The release is known after an edit: hold it to the lock. */
@@ -58,7 +69,7 @@ export class Lock {
       design: asked(state.design),
       epsilon: this.epsilon,
       delta: state.ask.delta,
-      level: byId("lock-by").value || null,
+      level: state.lock.level || null,
     };
     this.#question.put(async (signal) => {
       dismiss("lock");

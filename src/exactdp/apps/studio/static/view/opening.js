@@ -80,7 +80,8 @@ export class Opening {
     const size = `${levels} levels, ${cells} budgets, ${pairs === 1 ? "1 pair" : `${pairs} pairs`} of paths`;
     const onclick = async () => {
       try {
-        this.#take(opened((await get(`/releases/${encodeURIComponent(name)}`)).design));
+        const { design, typical } = await get(`/releases/${encodeURIComponent(name)}`);
+        this.#take(opened(design, typical));
       } catch (error) {
         byId("start-error").textContent = error.message;
       }

@@ -45,6 +45,7 @@ export class BudgetTable {
 
   /** Show other texts than budgets, by "level newline query", each with its heat between 0 and 1; null: budgets again. */
   setView(view) {
+    if (view === null && this.view === null) return;
     this.view = view;
     if (this.state) this.#fill();
   }
@@ -156,7 +157,7 @@ export class BudgetTable {
       });
       return make("td", {}, input);
     });
-    return make("tr", { className: "typical" }, make("th", { scope: "row" }, "Typical count"), ...cells);
+    return make("tr", { className: "typical" }, make("th", { scope: "row", title: "What people look up at a level; edit it. For the 2020 Census: people by area, on average" }, "Typical count"), ...cells);
   }
 
   #pathRow(design, which) {
@@ -187,24 +188,24 @@ export class BudgetTable {
   #fill() {
     const { design, pair } = this.state;
     const levels = new Map(design.levels.map((level) => [level.name, level]));
+    const unused = new Set(pair[0].filter((level) => pair[1].includes(level)));
     let longest = 0;
     for (const input of this.table.querySelectorAll("tbody input")) {
       const text = cellText(levels.get(input.dataset.level), input.dataset.query);
-      input.dataset.exact = text;
+      if (input.dataset.exact !== text) input.dataset.exact = text;
       const seen = this.view && text !== "" ? this.view.get(`${input.dataset.level}\n${input.dataset.query}`) : null;
       const cell = input.parentElement;
       cell.classList.toggle("seen", this.view !== null);
-      cell.style.setProperty("--heat", seen ? `${Math.round(60 * seen.heat)}%` : "0%");
-      input.readOnly = this.view !== null;
+      const heat = seen ? `${Math.round(60 * seen.heat)}%` : "0%";
+      if (cell.style.getPropertyValue("--heat") !== heat) cell.style.setProperty("--heat", heat);
+      if (input.readOnly !== (this.view !== null)) input.readOnly = this.view !== null;
       const budget = input === document.activeElement ? text : inCell(text, this.style);
       const shown = this.view ? (seen?.text ?? "") : budget;
       if (input.value !== shown) input.value = shown;
       if (input !== document.activeElement) longest = Math.max(longest, shown.length);
-      input.title = shown.startsWith("~") ? text : "";
-      input.parentElement.classList.toggle(
-        "bypassed",
-        pair.every((bypassed) => bypassed.includes(input.dataset.level)),
-      );
+      const title = shown.startsWith("~") ? text : "";
+      if (input.title !== title) input.title = title;
+      cell.classList.toggle("bypassed", unused.has(input.dataset.level));
     }
     design.levels.forEach((level, i) => {
       const sum = total(level.queries.map(({ rho }) => rho));
@@ -213,7 +214,8 @@ export class BudgetTable {
       this.totals[i].title = sum.toString();
     });
     const width = Math.max(LEVEL_WIDTH, Math.ceil(PADDING + DIGIT_WIDTH * longest)); // so that no digit is cut
-    this.table.style.minWidth = `${NAME_WIDTH + width * design.levels.length}px`;
+    const least = `${NAME_WIDTH + width * design.levels.length}px`;
+    if (this.table.style.minWidth !== least) this.table.style.minWidth = least;
     for (const input of this.table.querySelectorAll("input[data-typical]")) {
       const text = this.state.typical[input.dataset.typical] ?? "";
       if (input !== document.activeElement && input.value !== text) input.value = text;

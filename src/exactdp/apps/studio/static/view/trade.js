@@ -1,4 +1,4 @@
-/** Trades between levels at constant epsilon: a handle, what every level gets and loses, and the proof. */
+/** Trades between levels or single cells at constant epsilon: a handle, what every level gets and loses, and the proof. */
 
 import { ask, failure } from "../ask/api.js";
 import { LatestQuestion } from "../ask/latest.js";
@@ -8,6 +8,7 @@ import { levelNames } from "../state/design.js";
 import { change } from "../state/format.js";
 
 const REST = 150; // ms without a move of the handle
+const SIDES = ["take", "give"];
 
 export class Trade {
   #question = new LatestQuestion();
@@ -19,7 +20,12 @@ export class Trade {
     Object.assign(this, { store, held });
     const ask = () => this.#move();
     listen("input", { "trade-share": ask });
-    listen("change", { "trade-take": ask, "trade-give": ask });
+    const choose = (side) => () => {
+      this.#showQueries(side);
+      this.#move();
+    };
+    listen("change", { "trade-take": choose("take"), "trade-give": choose("give") });
+    listen("change", { "trade-take-query": ask, "trade-give-query": ask });
     listen("click", { "trade-use": () => this.#use() });
   }
 
@@ -33,9 +39,21 @@ export class Trade {
       select.replaceChildren(...names.map((name) => new Option(name, name)));
       select.value = first;
     }
-    this.#drop("Move the handle: the other level gets what keeps the ε of the whole release where it is.");
+    SIDES.forEach((side) => this.#showQueries(side));
+    this.#drop("Move the handle: the other side gets what keeps the ε of the whole release where it is.");
     byId("trade-share").value = "0";
     setText(byId("trade-percent"), "0%");
+  }
+
+  /** The queries of the level chosen on one side; what was chosen stays where the level has it. */
+  #showQueries(side) {
+    const select = byId(`trade-${side}-query`);
+    const level = this.store.state.design.levels.find(({ name }) => name === byId(`trade-${side}`).value);
+    const names = level.queries.filter(({ rho }) => rho !== "").map(({ name }) => name);
+    const before = select.value;
+    if ([...select.options].map(({ value }) => value).join("\n") === ["", ...names].join("\n")) return;
+    select.replaceChildren(new Option("every query", ""), ...names.map((name) => new Option(name, name)));
+    select.value = names.includes(before) ? before : "";
   }
 
   #drop(sentence) {
@@ -49,11 +67,14 @@ export class Trade {
   #move() {
     const share = Number(byId("trade-share").value);
     setText(byId("trade-percent"), `${share}%`);
-    const [take, give] = [byId("trade-take").value, byId("trade-give").value];
-    if (!share) return this.#drop("Move the handle to take a share of the budget of the first level.");
-    if (take === give) return this.#drop("Choose two different levels.");
+    const [take, give] = SIDES.map((side) => byId(`trade-${side}`).value);
+    const [from, to] = SIDES.map((side) => byId(`trade-${side}-query`).value || null);
+    if (!share) return this.#drop("Move the handle to take a share of the budget of the first level or cell.");
+    if (take === give && (from === to || from === null || to === null))
+      return this.#drop("Choose two different levels, or two cells.");
     this.#drop("Being worked out.");
-    this.#resting = setTimeout(() => this.#ask({ take, give, share: `${share}/100` }), REST);
+    const trade = { take, take_query: from, give, give_query: to, share: `${share}/100` };
+    this.#resting = setTimeout(() => this.#ask(trade), REST);
   }
 
   #ask(trade) {
@@ -72,10 +93,10 @@ export class Trade {
     });
   }
 
-  #show({ statement, levels }) {
+  #show({ statement, levels, cells }) {
     setText(byId("trade-statement"), statement);
-    const rows = levels.map(({ level, before, after }) => ({
-      names: [level],
+    const rows = [...cells, ...levels].map(({ level, query, before, after }) => ({
+      names: [query === undefined ? level : `${query}, ${level}`],
       cells: [
         `±${before.toLocaleString("en")}`,
         `±${after.toLocaleString("en")}`,
@@ -86,7 +107,7 @@ export class Trade {
       "table",
       { className: "side-by-side" },
       make("caption", {}, "Largest 95% margin of a count"),
-      ...headAndBody(["Level", "now", "after", "change"], rows),
+      ...headAndBody([cells.length ? "Cell, then level" : "Level", "now", "after", "change"], rows),
     );
     byId("trade-margins").replaceChildren(table);
     byId("trade-use").disabled = false;
