@@ -16,8 +16,8 @@ from itertools import accumulate
 
 import mpmath
 
-BITS = 420
-ERROR = mpmath.ldexp(1, -340)
+BITS = 560
+ERROR = mpmath.ldexp(1, -480)
 """Far more than a million roundings of 2^-BITS, times e^20."""
 
 Pair = tuple[Fraction, Fraction] | tuple[mpmath.mpf, mpmath.mpf]

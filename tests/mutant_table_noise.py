@@ -17,6 +17,19 @@ _THREE = "guarantees/best_noise/three_outcomes.py"
 _OPTIMUM = "guarantees/best_noise/optimum.py"
 _ERROR = "guarantees/best_noise/noise_error.py"
 MUTANTS = [
+    ("error of Skellam noise: half of one function", _ERROR, "+ v.bessel_i(arb(1)))", "+ v.bessel_i(arb(1)) / 2)"),
+    (
+        "error of a table: a margin for 90%",
+        _ERROR,
+        "if inside >= 1 - OUTSIDE else",
+        "if inside >= 1 - 3 * OUTSIDE else",
+    ),
+    (
+        "a family that is refused stops the race",
+        "guarantees/best_noise/race.py",
+        "except (AccuracyError, InvalidInputError) as error:",
+        "except AccuracyError as error:",
+    ),
     (
         "noise bound: what is allowed is not paid for",
         _BOUND,

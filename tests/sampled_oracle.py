@@ -90,7 +90,9 @@ def _tilt(mixture: Mixture, steps: int, y: float, backward: bool) -> float:
     return round(math.exp((low + high) / 2), 4)
 
 
-def delta(mixture: Mixture, steps: int, thresholds: list[float], backward: bool) -> list[mpmath.mpf]:
+def delta(
+    mixture: Mixture, steps: int, thresholds: list[float], backward: bool, most_terms: int = _MOST_TERMS
+) -> list[mpmath.mpf]:
     """delta of `steps` copies at each threshold, in one direction, to at least 15 digits."""
     before, ctx.prec = ctx.prec, BITS
     try:
@@ -98,7 +100,7 @@ def delta(mixture: Mixture, steps: int, thresholds: list[float], backward: bool)
         tilt = 0.93 * _tilt(mixture, steps, middle, backward)
         step, found = 0.35 / (1 + max(thresholds) - min(thresholds)) * min(tilt, 1.0), None
         for _ in range(7):
-            again = _sums(mixture, steps, thresholds, backward, tilt, step)
+            again = _sums(mixture, steps, thresholds, backward, (tilt, step), most_terms)
             if found is not None and all(abs(a - b) <= AGREES * abs(a) for a, b in zip(again, found, strict=True)):
                 return [mpmath.mpf(str(a.mid().str(40, radius=False))) for a in again]
             found, step = again, step / 2
@@ -107,11 +109,14 @@ def delta(mixture: Mixture, steps: int, thresholds: list[float], backward: bool)
         ctx.prec = before
 
 
-def _sums(mixture: Mixture, steps: int, thresholds: list[float], backward: bool, tilt: float, step: float) -> list[arb]:
+def _sums(
+    mixture: Mixture, steps: int, thresholds: list[float], backward: bool, at: tuple[float, float], most_terms: int
+) -> list[arb]:
     """(step / pi) Re sum_k M(z_k)^steps e^{-z_k y} / (z_k (z_k + 1)), z_k = tilt + i k step, k = 0 with weight 1/2."""
+    tilt, step = at
     totals, largest = [arb(0)] * len(thresholds), [0.0] * len(thresholds)
     ys = [arb(y) for y in thresholds]
-    for first in range(0, _MOST_TERMS, _BLOCK * _BLOCK):
+    for first in range(0, most_terms, _BLOCK * _BLOCK):
         for k, moment in enumerate(_moments(mixture, tilt, backward, first, step), start=first):
             z = acb(tilt, k * step)
             common = moment**steps / (z * (z + 1)) * (arb(0.5) if k == 0 else arb(1))

@@ -11,9 +11,20 @@ import mpmath
 import pytest
 
 import command_line
-from exactdp import Composition, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Outcomes, race, target
+from exactdp import (
+    Composition,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    IntegerNoise,
+    Laplace,
+    Outcomes,
+    Skellam,
+    race,
+    target,
+)
 from exactdp.errors import InvalidInputError
-from exactdp.guarantees.best_noise.families import FAMILIES
+from exactdp.guarantees.best_noise.families import BINOMIAL, EVERY_FAMILY, FAMILIES, SKELLAM, TRUNCATED_GAUSSIAN
 from exactdp.guarantees.best_noise.noise_error import noise_error
 from exactdp.guarantees.best_noise.race import BEST_TABLE, RANKS, DecimalScale, Race, counts_template
 from exactdp.guarantees.calibration import Target
@@ -43,6 +54,9 @@ def check(found: Race, counts: dict[tuple[int, int], int], wanted: Target) -> No
         assert 0 < runner.step <= runner.factor / 100
     ranks = [runner.rank(found.by) for runner in found.runners]
     assert ranks == sorted(ranks)
+
+
+DISCRETE = FAMILIES[0]
 
 
 @pytest.mark.parametrize(
@@ -142,6 +156,41 @@ def test_errors_of_other_noise() -> None:
     assert 3 * math.log(20) <= float(found.margin) < 3 * math.log(20) * (1 + 1e-12)
     with pytest.raises(InvalidInputError, match="Found Outcomes"):
         noise_error(Outcomes([1], [1]))
+
+
+def test_errors_of_tables_and_of_skellam_noise() -> None:
+    table = noise_error(IntegerNoise(["1/20", "1/5", "1/2", "1/5", "1/20"]))  # about its mean, which is 2
+    assert table.variance == (Fraction(4, 5), Fraction(4, 5))
+    assert table.absolute == (Fraction(3, 5), Fraction(3, 5))
+    assert (table.margin, table.largest) == (2, 2)
+    found = noise_error(Skellam(9))
+    with mpmath.workdps(30):
+        p = [mpmath.exp(-9) * mpmath.besseli(n, 9) for n in range(120)]
+        absolute = 2 * mpmath.fsum(n * x for n, x in enumerate(p))
+        low, high = (mpmath.mpf(x.numerator) / x.denominator for x in found.absolute)
+        assert low <= absolute * (1 + mpmath.mpf(10) ** -28)
+        assert absolute * (1 - mpmath.mpf(10) ** -28) <= high <= low * (1 + mpmath.mpf(10) ** -25)
+        m = int(found.margin)
+        assert 2 * mpmath.fsum(p[m + 1 :]) <= 0.05 < 2 * mpmath.fsum(p[m:])
+    assert found.variance == (9, 9)
+
+
+def test_families_of_tables_race_and_one_that_is_refused_stops_nobody() -> None:
+    families = (DISCRETE, SKELLAM, BINOMIAL)
+    wanted = target(epsilon=2, delta="1e-5")
+    found = race(counts_template(1), wanted, families=families, optimum=False)
+    assert sorted(one.family for one in found.runners) == ["Skellam", "binomial", "discrete Gaussian"]
+    for one in found.runners:
+        assert wanted.holds(one.composition)
+    assert found.refused == ()
+    tiny = race(counts_template(1), target(epsilon="0.001", delta="1e-5"), families=(DISCRETE, BINOMIAL), optimum=False)
+    assert [one.family for one in tiny.runners] == ["discrete Gaussian"]
+    ((name, why),) = tiny.refused
+    assert name == "binomial"
+    assert why
+    under_mu = race(counts_template(2), target(mu=1), families=(DISCRETE, TRUNCATED_GAUSSIAN), optimum=False)
+    assert [name for name, _ in under_mu.refused] == ["truncated Gaussian"]
+    assert set(FAMILIES) < set(EVERY_FAMILY)
 
 
 def test_decimals_in_their_order() -> None:

@@ -407,42 +407,6 @@ def test_what_the_range_leaves_out(monkeypatch: pytest.MonkeyPatch, rho: float) 
     assert 0 < left_out <= math.exp(short.log_left_out) <= 8 * left_out
 
 
-def _random_case(rng: random.Random) -> tuple[Fraction, Fraction, int, list[Fraction]]:
-    """sigma2 with a dyadic root, a dyadic rate, steps, and epsilons around the bulk and far out."""
-    m, q = Fraction(rng.randint(2, 16), 8), Fraction(rng.randint(2, 64), 256)
-    steps = rng.choice([20, 50, 100, 400, 1500])
-    spread = float(q) * math.sqrt(steps * math.expm1(float(m) ** 2))
-    drift = steps * float(q) ** 2 * math.expm1(float(m) ** 2) / 2
-    return (
-        1 / m**2,
-        q,
-        steps,
-        sorted(Fraction(round((drift + spread * x) * 64), 64) for x in (0.5, 1, 1.5, 2, 2.5, 3, 4, 5)),
-    )
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(40))
-def test_random_compositions_against_the_oracle(seed: int) -> None:
-    """Forty times 16 compositions, two directions, eight epsilons: 10,240 comparisons, none outside."""
-    rng = random.Random(seed)
-    compared = 0
-    while compared < 16 * 2 * 8:
-        sigma2, q, steps, epsilons = _random_case(rng)
-        mixture = oracle.Mixture((float(1 - q), float(q)), (0.0, 1 / math.sqrt(sigma2)))
-        for backward in (False, True):
-            direction = (PoissonSampled(Gaussian(sigma2), q) * steps)._answers._directions[int(backward)]
-            found = direction.point(epsilons).delta
-            try:
-                exact = oracle.delta(mixture, steps, [float(e) for e in epsilons], backward)
-            except oracle.NotConvergedError:  # far out in the lighter direction
-                continue
-            for low, high, value in zip(found.lower_floats(), found.upper_floats(), exact, strict=True):
-                assert low <= value * (1 + mpmath.mpf(10) ** -14)
-                assert value * (1 - mpmath.mpf(10) ** -14) <= high
-                compared += 1
-
-
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("omega", [0.5, 1.0, 2.0])
 def test_the_decay_of_one_gaussian_alone_is_attained(omega: float, backward: bool) -> None:

@@ -17,6 +17,7 @@ from exactdp.apps.cli.designs import DesignArgument, MechanismOption, PairOption
 from exactdp.apps.cli.tables import say, show_table
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target, write_text
+from exactdp.guarantees.best_noise.families import EVERY_FAMILY, FAMILIES
 from exactdp.guarantees.best_noise.race import RANKS, Contestant, Race, counts_template, race
 from exactdp.guarantees.calibration import MeetsEpsilonDelta, Target, target
 from exactdp.interop.json_objects import to_json
@@ -49,6 +50,9 @@ def _race(
     advantage: AdvantageOption = None,
     mu: MuOption = None,
     by: ByOption = "variance",
+    every: Annotated[
+        bool, typer.Option("--all", help="Also Skellam, binomial, truncated Gaussian and real Laplace noise; slower.")
+    ] = False,
     no_optimum: Annotated[
         bool, typer.Option("--no-optimum", help="The families only; no table is looked for.")
     ] = False,
@@ -71,7 +75,8 @@ def _race(
             raise InvalidInputError(_NO_TABLE)
         check_target(output)
     shell.tell("Every family is calibrated ...")
-    found = race(template, wanted, by=by, optimum=not no_optimum)
+    families = EVERY_FAMILY if every else FAMILIES
+    found = race(template, wanted, by=by, families=families, optimum=not no_optimum)
     if output is not None:
         write_text(output, _written(found, output))
     if as_json:

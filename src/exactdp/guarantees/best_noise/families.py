@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,8 +10,10 @@ from fractions import Fraction
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian
+from exactdp.mechanisms.integer_noise import IntegerNoise
 from exactdp.mechanisms.laplace import Laplace
 from exactdp.mechanisms.mechanism import Mechanism
+from exactdp.mechanisms.skellam import Skellam
 from exactdp.numbers import root_up
 
 
@@ -31,6 +34,16 @@ def _laplace(variance: Fraction, sensitivity: int) -> Mechanism:
     return Laplace(root_up(variance / 2), sensitivity)
 
 
+def _binomial(variance: Fraction, sensitivity: int) -> Mechanism:
+    """An even number of fair coins, so that the mean is a whole number."""
+    return IntegerNoise.binomial(2 * math.ceil(2 * variance), "1/2", sensitivity)
+
+
+def _truncated_gaussian(variance: Fraction, sensitivity: int) -> Mechanism:
+    """Nine deviations and the sensitivity: beyond lies less than 1e-18."""
+    return IntegerNoise.truncated_gaussian(variance, math.ceil(9 * root_up(variance)) + sensitivity, sensitivity)
+
+
 FAMILIES = (
     NoiseFamily("discrete Gaussian", DiscreteGaussian),
     NoiseFamily("Gaussian", Gaussian),
@@ -40,3 +53,10 @@ FAMILIES = (
 
 LAPLACE = NoiseFamily("Laplace", _laplace)
 """Real Laplace noise; it is not among those that race unless asked for, because many copies of it take long to calibrate."""
+
+SKELLAM = NoiseFamily("Skellam", Skellam)
+BINOMIAL = NoiseFamily("binomial", _binomial)
+TRUNCATED_GAUSSIAN = NoiseFamily("truncated Gaussian", _truncated_gaussian)
+EVERY_FAMILY = (*FAMILIES, SKELLAM, BINOMIAL, TRUNCATED_GAUSSIAN, LAPLACE)
+"""Those that take longer as well. A cell-key table is truncated Gaussian noise by another name: the law of largest entropy for
+its variance and bound; staircase noise is discrete Laplace noise where counts change by one."""

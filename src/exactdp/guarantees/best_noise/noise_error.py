@@ -16,8 +16,10 @@ from exactdp.guarantees.best_noise.noise_table import NoiseTable
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
 from exactdp.mechanisms.gaussian import Gaussian
+from exactdp.mechanisms.integer_noise import IntegerNoise
 from exactdp.mechanisms.laplace import Laplace
 from exactdp.mechanisms.mechanism import Mechanism
+from exactdp.mechanisms.skellam import Skellam
 from exactdp.numbers import exact_repr, root_up, shown
 
 OUTSIDE = Fraction(1, 20)
@@ -94,6 +96,27 @@ def _discrete_gaussian(noise: DiscreteGaussian) -> NoiseError:
     return NoiseError((low, min(high, noise.sigma2)), absolute, Fraction(_margin(noise)), math.inf)
 
 
+@noise_error.register
+def _skellam(noise: Skellam) -> NoiseError:
+    """Variance V, mean absolute value V e^-V (I_0(V) + I_1(V))."""
+    with precision(BITS):
+        v = ball(noise.variance)
+        absolute = _ends(v * (-v).exp() * (v.bessel_i(arb(0)) + v.bessel_i(arb(1))))
+    return NoiseError((noise.variance, noise.variance), absolute, Fraction(_margin(noise)), math.inf)
+
+
+@noise_error.register
+def _integer_noise(noise: IntegerNoise) -> NoiseError:
+    """Of the count less the mean of the noise; all of it exact."""
+    away = sorted((abs(noise.first + i - noise.mean), p) for i, p in enumerate(noise.pmf))
+    absolute, inside, margin = Fraction(0), Fraction(0), away[-1][0]
+    for size, p in away:
+        absolute += size * p
+        inside += p
+        margin = min(margin, size) if inside >= 1 - OUTSIDE else margin
+    return NoiseError((noise.variance, noise.variance), (absolute, absolute), margin, away[-1][0])
+
+
 def table_error(table: NoiseTable) -> NoiseError:
     """The error of a table, all of it exact."""
     variance, absolute = table.mean(Cost.VARIANCE), table.mean(Cost.ABSOLUTE)
@@ -130,7 +153,7 @@ def _fine_gaussian(sigma2: Fraction) -> tuple[arb, arb]:
     return s * near_one, (2 * s + ball(Fraction(-1, 2)).union(ball(Fraction(1, 2)))) / deviation * near_one
 
 
-def _margin(noise: DiscreteGaussian | DiscreteLaplace) -> int:
+def _margin(noise: DiscreteGaussian | DiscreteLaplace | Skellam) -> int:
     """The least whole number that the noise exceeds in size with a probability of at most 5%; by one more where doubles cannot
     tell, and where the noise is so fine that the quantile of the continuous one is taken."""
     if isinstance(noise, DiscreteGaussian) and noise.sigma2 > _VERY_FINE:

@@ -120,7 +120,7 @@ def race(
         for family in families:
             try:
                 runners.append(_run(family, counts, wanted, composition, start))
-            except AccuracyError as error:
+            except (AccuracyError, InvalidInputError) as error:  # the others race all the same
                 refused.append((family.name, str(error)))
         best = _optimum(counts, wanted, by) if optimum else None
     if best is not None and best.table is not None:
