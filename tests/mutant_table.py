@@ -218,8 +218,8 @@ MUTANTS = [
         "self.constant + slack - self.log_geometric",
         "self.constant + slack - 0.0101 - self.log_geometric",
     ),
-    ("aliasing below dropped", "engine/lattice/plan.py", "np.logaddexp(below, above)", "above"),
-    ("aliasing above dropped", "engine/lattice/plan.py", "np.logaddexp(below, above)", "below"),
+    ("aliasing below dropped", "engine/lattice/plan.py", "return np.logaddexp(below, above)", "return above"),
+    ("aliasing above dropped", "engine/lattice/plan.py", "return np.logaddexp(below, above)", "return below"),
     ("aliasing not subtracted, float64", "engine/lattice/float64.py", "self.value - self.aliased - ", "self.value - "),
     (
         "aliasing not subtracted, balls",

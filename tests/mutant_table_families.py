@@ -201,9 +201,9 @@ MUTANTS = [
     (
         "contours of other widths",
         "engine/family/line_contours.py",
-        "    _contours: Recent[_Place, tuple[LineFamilyContour, ...]] = field(\n"
+        "    _contours: Recent[Place, tuple[LineFamilyContour, ...]] = field(\n"
         "        default_factory=lambda: Recent(_CONTOURS_HELD), init=False,",
-        "    _contours: Recent[_Place, tuple[LineFamilyContour, ...]] = field(\n"
+        "    _contours: Recent[Place, tuple[LineFamilyContour, ...]] = field(\n"
         "        default_factory=lambda: Recent(_CONTOURS_HELD),",
     ),
     (
@@ -311,8 +311,8 @@ MUTANTS = [
     (
         "the epsilons of other questions",
         "accounting/line_pairs.py",
-        "pairs[members], sizes, index[members], alone)",
-        "pairs[members], sizes, index[: len(members)], alone)",
+        "pairs[members], sizes, index[members])",
+        "pairs[members], sizes, index[: len(members)])",
     ),
     (
         "an upper end of epsilon that is a little too small",
