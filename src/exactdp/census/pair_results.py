@@ -17,6 +17,7 @@ from exactdp.accounting.composition import Composition
 from exactdp.accounting.epsilon_search import gaussian_start
 from exactdp.accounting.line_pairs import LinePairs
 from exactdp.accounting.pairs import Pairs, PairsOnOwnLattices
+from exactdp.accounting.planner import SIEVED_STEPS
 from exactdp.accounting.separate_pairs import Question, SeparatePairs
 from exactdp.accounting.shared_pairs import FEW, SharedPairs
 from exactdp.arithmetic_state import steady
@@ -81,7 +82,7 @@ def make_overall(release: Release) -> Overall:
     """The engine behind a release: contours that all pairs share, on a lattice or on the line; answers pair by pair otherwise."""
     if len(release.pairs) > 1:
         family = _lattice_family(release)
-        if family is not None and family.can_share:
+        if family is not None and family.can_share and (len(family.pairs) > FEW or not _is_fine(family)):
             return Overall(Pairs(family))
         own = PairsOnOwnLattices(family) if family is not None and len(family.pairs) <= FEW else None
         if own is not None and own.are_coarse:
@@ -91,6 +92,11 @@ def make_overall(release: Release) -> Overall:
         if own is not None and own.can_answer:
             return Overall(own)
     return SeparateOverall(SeparatePairs(tuple(release.pair(*pair).mechanisms for pair in release.pairs)))
+
+
+def _is_fine(family: Family) -> bool:
+    """Whether the lattice is so fine that coarse noise may keep most of its nodes. Heuristic: affects speed and accuracy only."""
+    return any(math.sqrt(lattice.r) > SIEVED_STEPS * lattice.h for lattice in family.typical)
 
 
 def stated_side(release: Release, epsilon: Fraction, delta: Fraction) -> int:
