@@ -366,7 +366,7 @@ def test_without_a_lattice_float64_proves_and_another_method_verifies() -> None:
     design = doubles()
     for question in ({"delta": "1e-6"}, {"epsilon": -1}):
         certificate = certify_design(design, **question)
-        assert set(certificate.evidence.methods) == {"float64"}
+        assert set(certificate.evidence.methods) <= {"float64", "float64 on shared contours"}
         found = verify(certificate)
         assert found.holds, found.reason
         assert "3 different compositions recomputed" in found.reason
