@@ -25,6 +25,7 @@ LARGEST_VARIANCE = Fraction(10**6)
 LARGEST_SENSITIVITY = 4096
 LARGEST_WEIGHT = 1000
 
+_CLEARLY = 1e-9  # by how much a loss exceeds a threshold for certain. Heuristic: affects speed and accuracy only
 _IN_BALLS = 140.0  # -log of what a moment in balls may leave out: below 2^-BITS
 _IN_DOUBLES = 44.0  # -log of the tilted mass that a list of doubles may leave out
 _TAIL = 17.0  # deviations from which on probabilities are below the last digit of those before
@@ -230,7 +231,7 @@ class SkellamLoss(Loss):
 def _answers(table: BesselTable, y: float) -> bool:
     """Whether the outputs beyond a table are negligible next to those whose loss exceeds y."""
     logs, losses = table.floats
-    above = np.flatnonzero(losses > y * (1 + 1e-9) + 1e-9)
+    above = np.flatnonzero(losses > y * (1 + _CLEARLY) + _CLEARLY)
     return len(above) > 1 and table.log_beyond(0.0) < float(logs[above[-2]]) - _IN_BALLS
 
 

@@ -4,6 +4,7 @@ beside it."""
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -148,14 +149,17 @@ def best(
     refuse_if_infeasible(problem, wanted)
     guarantee = Guarantee.of(wanted)
     _refuse_if_least_is_too_much(problem, guarantee)
-    aim, unknowns = Aim(sums[0], objectives[0].worst), problem.start()
+    first = aim = Aim(sums[0], objectives[0].worst)
+    unknowns, reached = problem.start(), math.inf
     for place in range(len(objectives)):
         search, unknowns = _searched(problem, wanted, guarantee, aim, unknowns)
         if place + 1 < len(objectives):
+            reached = min(reached, first.at(unknowns))
             aim = _next_aim(aim, aim.at(unknowns) * (1 + share), sums[place + 1], objectives[place + 1].worst)
     design = rounded_and_proved(search, wanted, unknowns, shown_digits, steps)
     values = tuple(one.value(design) for one in objectives)
-    bound = objective_bound(problem, wanted, Aim(sums[0], objectives[0].worst), design, values[0])
+    # what the first objective reached before others had their share: a bound cannot come nearer to the design's own value
+    bound = objective_bound(problem, wanted, first, design, min(values[0], reached))
     return BestDesign(
         dataclasses.replace(design, title=f"{release.title}, optimized"),
         release,

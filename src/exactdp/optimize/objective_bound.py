@@ -36,6 +36,7 @@ _SHARE = Fraction(
 _GOOD_ENOUGH = 1e-3
 _POOR = 0.02  # a gap from which on designs that are not much coarser are asked about by themselves
 _MOST_BOXES = 60
+_PATIENCE, _GAINED = 12, 0.1  # after so many boxes so much of the gap must be closed, else dividing is given up
 _NARROWINGS = 3
 _MOST_CELLS = 150  # unknowns of a problem whose designs are divided
 _NARROW = 1.01  # quotient of a box's ends below which dividing gains nothing
@@ -131,7 +132,8 @@ class Division:
         most = _MOST_BOXES if self.problem.count <= _MOST_CELLS else 0
         while boxes and number < most and boxes[0][0] < self.value * (1 - _GOOD_ENOUGH):
             parts = self._parts(boxes[0][2])
-            if not parts:
+            closed = (boxes[0][0] - first.bound) / (self.value - first.bound)
+            if not parts or (number >= _PATIENCE and closed < _GAINED):
                 break
             heapq.heappop(boxes)
             for part in parts:

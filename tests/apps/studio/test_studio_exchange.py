@@ -156,6 +156,7 @@ def test_certificates_are_verified(studio: Studio) -> None:
     assert response.json()["error"].endswith(".")
 
 
+@pytest.mark.soak  # half a minute: 400 looks at a coarse design
 def test_a_design_is_optimised_for_a_requirement(studio: Studio) -> None:
     level = list(DESIGN.table)[-1]
     body = {"design": SMALL, "delta": "1e-6", "epsilon": "8", "requirements": [f"{level}: margin <= 4"]}
