@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from exactdp import census, optimize, target
 from exactdp.census.releases import Release
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.optimize.best_design import is_proved
+from exactdp.optimize.dual_bound import dual_point, spread_row
+from exactdp.optimize.problem import BudgetProblem
+from exactdp.optimize.requirements import read_requirements
+from exactdp.optimize.water_filling import SummedErrors
 
 F = Fraction
 WEIGHTS = {"A": 1, "B": 9, "C": 400}
@@ -62,3 +67,15 @@ def test_what_misses_the_target_is_not_proved() -> None:
     assert is_proved(target(2, "1e-8"), found.release)
     assert not is_proved(target(2, "1e-8"), found.release.scaled(F(99, 100)))
     assert not is_proved(target("1.98", "1e-8"), found.release)
+
+
+@pytest.mark.parametrize("limit", [0.05, 0.3, 2.0])
+def test_the_dual_is_the_best_sum_within_a_limit(limit: float) -> None:
+    """The least sum of w / x with 2 sum x <= limit is 2 (sum of sqrt w)^2 / limit; no dual point is above it."""
+    goal, design = optimize.Objective("variance", WEIGHTS), _design()
+    problem = BudgetProblem.of(design, read_requirements(design, []))
+    summed = SummedErrors(problem, goal.measure, goal.cell_weights(design))
+    low, high = np.full(problem.count, 1e-6), np.full(problem.count, limit)
+    found = dual_point(summed, spread_row(problem), limit, low, high)
+    exact = 2 * 24**2 / limit
+    assert exact * (1 - 1e-6) <= found.value <= exact * (1 + 1e-12)
