@@ -22,6 +22,7 @@ from exactdp.guarantees.calibration import (
     calibrate,
     calibrate_sigma2,
     least_on_grid,
+    side_of_all,
     target,
 )
 from exactdp.mechanisms.approximate_dp import ApproximateDP
@@ -442,3 +443,10 @@ def test_a_delta_below_the_doubles_is_met_by_no_less() -> None:
     assert not target(epsilon=7, delta=low / 2).holds(c)
     assert target(epsilon=7, delta=low / 2).fails(c)
     assert target(epsilon=7, delta=high * 2).holds(c)
+
+
+@pytest.mark.parametrize(
+    ("sides", "whole"), [([-1, -1], -1), ([-1, 0], 0), ([0, -1], 0), ([0, 1], 1), ([-1, 1], 1), ([], -1)]
+)
+def test_what_is_undecided_for_one_is_not_proved_for_all(sides: list[int], whole: int) -> None:
+    assert side_of_all(sides) == whole
