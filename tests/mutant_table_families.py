@@ -81,8 +81,26 @@ MUTANTS = [
     (
         "members on the line searched at less than half the budget",
         "engine/family/line_nodes.py",
-        "self._search(2 * strengths[m])",
-        "self._search(2.2 * strengths[m])",
+        "self._search(2 * strengths[m],",
+        "self._search(2.2 * strengths[m],",
+    ),
+    (
+        "listed nodes judged by what one member has",
+        "engine/family/line_nodes.py",
+        "teeth.strengths[rows[:-1]]).min(axis=0)",
+        "teeth.strengths[rows[:-1]]).max(axis=0)",
+    ),
+    (
+        "listed nodes of a member alone judged as if there were two",
+        "engine/family/line_nodes.py",
+        "axis=1)]), 1.0, 2.0)[:-1]",
+        "axis=1)]), 2.0, 2.0)[:-1]",
+    ),
+    (
+        "listed nodes of pairs judged 1% too strictly",
+        "engine/family/line_nodes.py",
+        "found: Ints = self.k[(self.penalties[one]",
+        "found: Ints = self.k[(1.01 * self.penalties[one]",
     ),
     (
         "partners on the line tested too strictly",

@@ -28,7 +28,15 @@ from exactdp.engine.lattice.lattice import Group, common_step
 from exactdp.engine.lattice.moments import log_moments
 from exactdp.engine.lattice.peaks import peak_bounds
 from exactdp.engine.lattice.plan import Plan
-from exactdp.engine.payoff import Payoff, delta_threshold, tail_threshold, transform_factors
+from exactdp.engine.payoff import (
+    Payoff,
+    Thresholds,
+    delta_threshold,
+    delta_thresholds,
+    tail_threshold,
+    tail_thresholds,
+    transform_factors,
+)
 from exactdp.engine.sieve.bands import make_bands
 from exactdp.engine.sieve.phases import angles, phases
 from strategies import seeds
@@ -120,7 +128,8 @@ def test_a_shared_contour_is_a_valid_plan_for_every_pair(seed: int, payoff: Payo
             else delta_threshold(lattice, x + lattice.half_spread)
         )
     shared = {}
-    for places, sums in contour.evaluate(pairs, thresholds, np.arange(len(thresholds))):
+    together = Thresholds(*(np.array([getattr(t, name) for t in thresholds]) for name in ("steps", "a", "b")))
+    for places, sums in contour.evaluate(pairs, together, np.arange(len(thresholds))):
         for i, place in enumerate(places):
             shared[int(place)] = (sums.log_scale[i], sums.lower[i], sums.upper[i])
     for p in range(len(f.pairs)):
@@ -134,6 +143,25 @@ def test_a_shared_contour_is_a_valid_plan_for_every_pair(seed: int, payoff: Payo
         ball = BallContour(plan, 200).evaluate([thresholds[p]])[0].value
         assert float(ball.lower()) <= high * math.exp(log_scale) * (1 + 1e-13)
         assert low * math.exp(log_scale) * (1 - 1e-13) <= float(ball.upper())
+
+
+def test_many_thresholds_are_those_of_each() -> None:
+    """On, just before and just after lattice points, near and far: the same integers, coefficients to a few units."""
+    lattice = family(1).lattice(0)
+    points = [lattice.step * t + lattice.half_spread for t in (-9, 0, 1, 7, 10**6)]
+    near = [x + Fraction(i, 10**k) for x in points for i in (-1, 0, 1) for k in (3, 30)]
+    epsilons = [*near, Fraction(1, 3), Fraction(0.1), Fraction(-7), Fraction(10**25), Fraction(-(10**25))]
+    found, each = delta_thresholds(lattice, epsilons), [delta_threshold(lattice, e) for e in epsilons]
+    far = 1 << 62
+    assert found.steps.tolist() == [min(max(t.steps, -far), far) for t in each]
+    assert np.allclose(found.a, [t.a for t in each], rtol=2e-15, atol=0)
+    assert np.allclose(found.b, [t.b for t in each], rtol=2e-15, atol=0)
+    assert (found.a == 0).sum() == sum(t.a == 0 for t in each)
+    assert (found.b == 0).sum() == sum(t.b == 0 for t in each) > 0  # on lattice points
+    tails = tail_thresholds(np.array([-3, 5]))
+    assert list(zip(tails.steps, tails.a, tails.b, strict=True)) == [
+        (t.steps, t.a, t.b) for t in map(tail_threshold, (-3, 5))
+    ]
 
 
 @pytest.mark.parametrize("payoff", ALL)
@@ -294,17 +322,17 @@ def test_an_epsilon_is_proved_at_both_ends() -> None:
 
 def test_an_epsilon_is_proved_in_both_readings(monkeypatch: pytest.MonkeyPatch) -> None:
     """The points of the proof are inside of the ends, whether these are read as binary numbers or as decimals."""
-    asked: list[list[Question]] = []
-    profile_of = Pairs.profile
+    asked: list[np.ndarray] = []
+    profile_of = Pairs._profile_at
 
-    def noted(self: Pairs, questions: list[Question]) -> Point:
-        asked.append(questions)
-        return profile_of(self, questions)
+    def noted(self: Pairs, pairs: np.ndarray, epsilons: np.ndarray) -> Point:
+        asked.append(epsilons)
+        return profile_of(self, pairs, epsilons)
 
-    monkeypatch.setattr(Pairs, "profile", noted)
+    monkeypatch.setattr(Pairs, "_profile_at", noted)
     questions = [Question(p, Fraction(d)) for p in range(3) for d in ("1e-3", "1e-6", "1e-9")]
     lower, upper = Pairs(family(1)).epsilons(questions)
-    inside = [question.at for question in asked[-1]]
+    inside = [Fraction(epsilon) for epsilon in asked[-1].tolist()]
     assert len(inside) == 2 * len(questions)
     for low, high, first, second in zip(lower.tolist(), upper.tolist(), inside[::2], inside[1::2], strict=True):
         assert max(both_readings(low)) <= first

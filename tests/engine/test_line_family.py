@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from itertools import product
 
 import mpmath
 import numpy as np
@@ -16,7 +17,7 @@ from exactdp import DiscreteGaussian, DiscreteLaplace, Gaussian
 from exactdp.balls import BITS, precision
 from exactdp.engine.family import line_nodes, line_penalties
 from exactdp.engine.family.line_contours import LineFamily, LineFamilyContour
-from exactdp.engine.family.line_nodes import LineSkeleton, _Frame, _NodeSearch, _weakest
+from exactdp.engine.family.line_nodes import LineSkeleton, ListedNodes, _Frame, _NodeSearch, _weakest
 from exactdp.engine.family.line_penalties import Teeth
 from exactdp.engine.lattice import tilts
 from exactdp.engine.line.float64 import LineSums
@@ -103,9 +104,11 @@ def exact_penalties(frame: _Frame) -> np.ndarray:
     return result
 
 
-def search_of(frame: _Frame, heavy: bool) -> set[tuple[int, int]]:
+def search_of(frame: _Frame, heavy: bool, is_listed: bool = False) -> set[tuple[int, int]]:
     teeth = Teeth(FAMILY, frame.tilted, frame.peaks, frame.period)
-    search = _NodeSearch(frame, teeth, ALL)
+    listed = ListedNodes.of(teeth, frame.bands, frame.last, ALL) if is_listed else None
+    assert is_listed == (listed is not None)
+    search = _NodeSearch(frame, teeth, ALL, listed)
     [(places, pair_of, nodes)] = search.batches(np.full(len(MEMBERS) + 1, heavy), np.ones(len(ALL)))
     assert places.tolist() == ALL.tolist()
     return set(zip(pair_of.tolist(), nodes.tolist(), strict=True))
@@ -122,10 +125,23 @@ def test_every_node_within_budget_of_every_pair_is_found(y: float) -> None:
     everything = len(PAIRS) * (frame.last + 1)
     assert len(PAIRS) < len(within) < 0.8 * everything
     zero = {(p, 0) for p in range(len(PAIRS))}
-    for heavy in (False, True):
-        assert within | zero <= search_of(frame, heavy) <= nearly | zero
+    for heavy, is_listed in product((False, True), repeat=2):
+        assert within | zero <= search_of(frame, heavy, is_listed) <= nearly | zero
     frame.bands = replace(bands, budgets=bands.budgets * 0.99)
-    assert not within <= search_of(frame, heavy=False)
+    for is_listed in (False, True):
+        assert not within <= search_of(frame, False, is_listed)
+
+
+@pytest.mark.parametrize("y", [0.0, 9.0])
+def test_nodes_that_are_listed_are_those_that_a_search_finds(y: float) -> None:
+    frame = _Frame(FAMILY, ALL, rungs_at(y), 1e-3)
+    teeth = Teeth(FAMILY, frame.tilted, frame.peaks, frame.period)
+    listed, search = ListedNodes.of(teeth, frame.bands, frame.last, ALL), _NodeSearch(frame, teeth, ALL)
+    assert listed is not None
+    for both, count in zip(FAMILY.both, listed.expected(ALL)[0], strict=True):
+        found = search._search(teeth.strengths[both].sum(axis=0), both)
+        assert listed.of_pair(both).tolist() == found.tolist()
+        assert len(found) - 1 <= count <= len(found) < frame.last
 
 
 def sizes_around(frame: _Frame, rungs: list[LineRung]) -> tuple[np.ndarray, np.ndarray]:
@@ -291,10 +307,10 @@ def test_pairs_whose_nodes_cannot_be_listed_do_not_take_others_along(
     monkeypatch.setattr(line_penalties, "_MOST_OF_MEMBER", -1.0 if heavy else math.inf)
     search = _NodeSearch._search
 
-    def searched(self: _NodeSearch, strengths: np.ndarray) -> np.ndarray:
+    def searched(self: _NodeSearch, strengths: np.ndarray, both: np.ndarray) -> np.ndarray:
         if np.array_equal(strengths, self._teeth.strengths[2] * 2):
             raise LatticeTooFineError("too many windows")
-        return search(self, strengths)
+        return search(self, strengths, both)
 
     monkeypatch.setattr(_NodeSearch, "_search", searched)
     (skeleton,), left = LineSkeleton.build(FAMILY, ALL, [rung], 1e-5, math.inf)

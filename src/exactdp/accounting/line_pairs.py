@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import ClassVar
@@ -24,7 +24,7 @@ from exactdp.brackets import Point, both, mirrored_brackets
 from exactdp.cache import Recent
 from exactdp.doubles import Bools, Floats, Ints
 from exactdp.engine.effort import Effort
-from exactdp.engine.family.line_contours import ALONE, FINE, ROUGH, LineFamily, Place, Width
+from exactdp.engine.family.line_contours import ALONE, FINE, ROUGH, LineFamily, Place, Width, Widths
 from exactdp.engine.family.line_grid import GridFamily
 from exactdp.engine.lattice.contours import Values
 from exactdp.engine.sieve.windows import distinct
@@ -47,9 +47,6 @@ class LinePairs(SharedPairs):
     resort_width_beta: ClassVar[float] = _RESORT_WIDTH_BETA
     _held: Recent[int, BothDirections] = field(default_factory=lambda: Recent(HELD), repr=False, compare=False)
     _suited: Recent[int, tuple[bool]] = field(default_factory=lambda: Recent(_SUITED_HELD), repr=False, compare=False)
-    _roughly: Recent[tuple[Width, Width], LinePairs] = field(
-        default_factory=lambda: Recent(len(ROUGH)), repr=False, compare=False
-    )
 
     @property
     def count(self) -> int:
@@ -105,14 +102,11 @@ class LinePairs(SharedPairs):
     def _grid(self) -> GridFamily:
         return GridFamily(self.family)
 
-    def screen(self, epsilons: Sequence[Fraction], widths: tuple[Width, Width] = ROUGH[-1]) -> Iterator[Point]:
+    def screen(self, epsilons: Sequence[Fraction], widths: Widths = ROUGH[-1]) -> Iterator[Point]:
         """On rough contours, in a fraction of the time."""
-        everyone, rough = np.arange(self.count), self._rough(widths)
+        everyone, evaluate = np.arange(self.count), partial(self.family.evaluate, rough=widths)
         for epsilon in epsilons:
-            yield rough.shared_at(everyone, [epsilon], np.zeros_like(everyone))
-
-    def _rough(self, widths: tuple[Width, Width]) -> LinePairs:
-        return self._roughly.get(widths, lambda: LinePairs(replace(self.family, widths=widths, together=1)))
+            yield self._by(evaluate, everyone, [epsilon], np.zeros_like(everyone))
 
     def epsilons_of_few(self, questions: list[Question]) -> tuple[Floats, Floats]:
         """On contours of each pair by itself: for a few pairs these take less time than those that all share."""

@@ -30,8 +30,8 @@ from exactdp.doubles import UNDERFLOW, Floats, Ints
 from exactdp.engine.effort import Effort
 from exactdp.engine.family.contours import TOGETHER, Family
 from exactdp.engine.lattice.accuracy import RESORT_WIDTH, RESORT_WIDTH_BETA
-from exactdp.engine.lattice.tilts import FAMILY, delta_payoff, rung_index
-from exactdp.engine.payoff import Payoff, Threshold, delta_threshold, tail_threshold
+from exactdp.engine.lattice.tilts import FAMILY, complement_below, delta_payoff, rung_index
+from exactdp.engine.payoff import Payoff, Thresholds, delta_threshold, delta_thresholds, tail_thresholds
 from exactdp.errors import LatticeTooFineError
 
 _CONTOURS_HELD = 12
@@ -88,16 +88,19 @@ class Pairs(SharedPairs):
         family = self.family
         which = family.step_of[1][pairs]
         combined, inverse = np.unique(which * len(epsilons) + index, return_inverse=True)
-        kinds, thresholds = [], []
         sizes = [e if e.numerator >= 0 else -e for e in epsilons]
-        for step, e in ((family.typical[i // len(sizes)], sizes[i % len(sizes)]) for i in combined.tolist()):
-            kinds.append(delta_payoff(step, e, FAMILY))
-            thresholds.append(delta_threshold(step, e))
+        doubles = np.array([e.numerator / e.denominator for e in sizes])
+        parts, below = [], []
+        for step in np.unique(combined // len(sizes)).tolist():  # combined is in this order
+            lattice, own = family.typical[step], combined[combined // len(sizes) == step] % len(sizes)
+            parts.append(delta_thresholds(lattice, [sizes[i] for i in own.tolist()]))
+            below.append(doubles[own] < complement_below(lattice, FAMILY))
+        thresholds, by_rest = Thresholds.joined(parts), np.concatenate(below)[inverse]
         rows = np.empty((7, len(pairs)))
-        for kind in dict.fromkeys(kinds):
-            mine = np.flatnonzero(np.array([k is kind for k in kinds])[inverse])
-            values = family.evaluate_distinct(kind, pairs[mine], thresholds, inverse[mine], roughly)
-            rows[:, mine] = point_of_values(kind, values).rows()
+        for kind, asked in ((Payoff.DELTA, ~by_rest), (Payoff.COMPLEMENT, by_rest)):
+            if len(mine := np.flatnonzero(asked)):
+                values = family.evaluate(kind, pairs[mine], thresholds, inverse[mine], roughly)
+                rows[:, mine] = point_of_values(kind, values).rows()
         point = Point.of_rows(rows)
         if all(e.numerator >= 0 for e in epsilons):
             return point
@@ -142,7 +145,7 @@ class Pairs(SharedPairs):
 
     def _tails(self, pairs: Ints, steps: Ints, guard: Callable[[], AbstractContextManager[None]]) -> Floats:
         """Tails of pairs at lattice points, one row for each field of a `Tail`."""
-        bracket = self.family.evaluate_distinct(Payoff.TAIL, pairs, *_tail_thresholds(steps)).bracket
+        bracket = self.family.evaluate(Payoff.TAIL, pairs, *_tail_thresholds(steps)).bracket
         result = tail_rows(steps > 0, bracket)
         for i in np.flatnonzero(bracket.is_wide(RESORT_WIDTH)).tolist():
             with guard():
@@ -150,10 +153,10 @@ class Pairs(SharedPairs):
         return result
 
 
-def _tail_thresholds(steps: Ints) -> tuple[list[Threshold], Ints]:
+def _tail_thresholds(steps: Ints) -> tuple[Thresholds, Ints]:
     """The distinct thresholds at the upper sides of lattice points, and which of them each one has."""
     sides, index = np.unique(np.where(steps > 0, steps, 1 - steps), return_inverse=True)
-    return [tail_threshold(t) for t in sides.tolist()], index
+    return tail_thresholds(sides), index
 
 
 class PairsOnOwnLattices(Pairs):

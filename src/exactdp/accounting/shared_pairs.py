@@ -72,6 +72,12 @@ class SharedPairs(PairAnswers):
         asked = arrays_of(questions)
         return self._resorted(*asked, self.shared_at(*asked))
 
+    def _profile_at(self, pairs: Ints, epsilons: Floats) -> Point:
+        """The same of each pair at an epsilon that is exactly a double."""
+        different, index = np.unique(epsilons, return_inverse=True)
+        exact = [Fraction(x) for x in different.tolist()]
+        return self._resorted(pairs, exact, index, self.shared_at(pairs, exact, index))
+
     def table(self, pairs: Sequence[int], epsilons: Sequence[Fraction]) -> Point:
         """Certified delta and 1 - delta of each pair at each epsilon, one pair after the other."""
         asked = _every(pairs, epsilons)
@@ -127,7 +133,7 @@ class SharedPairs(PairAnswers):
     def epsilons(self, questions: list[Question]) -> tuple[Floats, Floats]:
         """Certified bounds of epsilon at each question's delta, 0 < delta < 1 (Theorem 5)."""
         lower, upper = np.full(len(questions), np.nan), np.full(len(questions), np.nan)
-        places = [i for i, q in enumerate(questions) if q.at <= Fraction(1, 2)]
+        places = [i for i, q in enumerate(questions) if 2 * q.at.numerator <= q.at.denominator]
         if places:
             lower[places], upper[places] = self._search_epsilons([questions[i] for i in places])
         for i in np.flatnonzero(np.isnan(lower)):
@@ -141,8 +147,7 @@ class SharedPairs(PairAnswers):
     def _search_epsilons(self, questions: list[Question]) -> tuple[Floats, Floats]:
         """Newton's method for all questions together, then a proof of both ends; nan where that did not suffice."""
         numbers, deltas, index = arrays_of(questions)
-        pairs: list[int] = numbers.tolist()
-        spreads = np.array(self.spreads(pairs))
+        spreads = np.array(self.spreads(numbers.tolist()))
         target = np.array([log_rational(delta) for delta in deltas])[index]
         each = list(zip(spreads.tolist(), index.tolist(), strict=True))
         starts = {(spread, i): gaussian_start(spread, deltas[i]) for spread, i in dict.fromkeys(each)}
@@ -153,8 +158,7 @@ class SharedPairs(PairAnswers):
         active = np.arange(len(e))  # a question stops by itself, so that its result does not depend on the others
         for _ in range(_NEWTON_STEPS):
             x = e[active]
-            exact = {y: Fraction(y) for y in x.tolist()}  # the same for many pairs in the beginning
-            point = self.profile([Question(pairs[i], exact[y]) for i, y in zip(active, x.tolist(), strict=True)])
+            point = self._profile_at(numbers[active], x)
             bottom, top = point.delta.log_lower(), point.delta.log_upper()
             move, step[active], going = newton_step(x, (bottom, top), point.log_density, target[active], error[active])
             active = active[going]
@@ -166,8 +170,8 @@ class SharedPairs(PairAnswers):
         ends = np.stack([e - step, e + step], axis=1)
         # one double inside of the ends delta proves it for them and for the decimals that they print as
         within = np.nextafter(ends, ends[:, ::-1])
-        asked = [Question(p, Fraction(x)) for p, both in zip(pairs, within.tolist(), strict=True) for x in both]
-        proved = both_ends_hold(self.profile(asked).delta, target, error) & (step < _NARROW * (1 + np.abs(e)))
+        delta = self._profile_at(np.repeat(numbers, 2), within.ravel()).delta
+        proved = both_ends_hold(delta, target, error) & (step < _NARROW * (1 + np.abs(e)))
         return np.where(proved, ends[:, 0], np.nan), np.where(proved, ends[:, 1], np.nan)
 
 

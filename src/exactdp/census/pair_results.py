@@ -104,9 +104,9 @@ def stated_side(release: Release, epsilon: Fraction, delta: Fraction) -> int:
 
     Contours that take little time and leave bounds 1e-4 or 1e-6 wide decide nearly always, else the engine of the release.
     """
-    line = _line_family(release)
-    for widths in ROUGH if len(release.pairs) > FEW and line.can_share else ():
-        found = int(sides(next(LinePairs(line).screen([epsilon], widths)), delta).max())
+    line = LinePairs(_line_family(release))
+    for widths in ROUGH if line.count > FEW and line.family.can_share else ():
+        found = int(sides(next(line.screen([epsilon], widths)), delta).max())
         if found:
             return found
     return make_overall(release).side(epsilon, delta)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -67,17 +67,14 @@ class Allocation:
     @cached_property
     def mechanisms(self) -> Mapping[Mechanism, int]:
         """The path's mechanisms and how often each occurs: one for each cell that a record touches."""
-        cells = (((level, query), rho) for level, queries in self.table.items() for query, rho in queries.items())
-        counts: Counter[tuple[Fraction, CellNoise]] = Counter()
-        if self.noise:
-            counts.update((rho, self.noise.get(place, USUAL)) for place, rho in cells)
-        else:  # by identity first, which is quicker than by value
-            budgets = {id(rho): rho for _, rho in cells}
-            for key, count in Counter(id(x) for queries in self.table.values() for x in queries.values()).items():
-                counts[budgets[key], USUAL] += count
+        counts: Counter[tuple[int, int, CellNoise]] = Counter(
+            (rho.numerator, rho.denominator, self.noise.get((level, query), USUAL) if self.noise else USUAL)
+            for level, queries in self.table.items()
+            for query, rho in queries.items()
+        )
         result: Counter[Mechanism] = Counter()
-        for (rho, noise), count in counts.items():
-            result[noise.mechanism(rho)] += count * noise.cells
+        for (top, bottom, noise), count in counts.items():
+            result[_mechanism(top, bottom, noise)] += count * noise.cells
         return MappingProxyType(dict(result))
 
     def __reduce__(self) -> tuple[type[Allocation], tuple[object, ...]]:  # without what was computed from it
@@ -308,6 +305,12 @@ class Release:
                 else f"{self.name} has only the allocation {known[0]}, its full path. Found {shown(number)}."
             )
         return self.allocations[number]
+
+
+@lru_cache(maxsize=4096)
+def _mechanism(top: int, bottom: int, noise: CellNoise) -> Mechanism:
+    """The mechanism of a cell of budget top / bottom. The paths of a design have most of theirs in common."""
+    return noise.mechanism(Fraction(top, bottom))
 
 
 def _total(table: Table) -> Fraction:

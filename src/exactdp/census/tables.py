@@ -145,14 +145,18 @@ calibration_text = least_text
 
 
 def pairs_csv(grids: Grids, results: Iterable[PairResult]) -> str:
-    """Every pair on the grids, one bound in a row."""
-    rows = (
-        (*result.pair, quantity, ARGUMENTS[quantity], at, *bounds)
-        for result in results
-        for quantity, grid in grids.by_quantity.items()
-        for at, bounds in zip(grid, getattr(result, quantity), strict=True)
-    )
-    return numeric_csv(("k", "l", "quantity", "argument", "at", "lower", "upper"), rows)
+    """Every pair on the grids, one bound in a row, as `numeric_csv` writes it; what all pairs are asked is written once."""
+    asked = [(quantity, ARGUMENTS[quantity], at) for quantity, grid in grids.by_quantity.items() for at in grid]
+    header, *questions = numeric_csv(("quantity", "argument", "at"), asked).splitlines()
+    lines = [f"k,l,{header},lower,upper"]
+    for result in results:
+        k, other = result.pair
+        bounds = (ends for quantity in grids.by_quantity for ends in getattr(result, quantity))
+        lines += [
+            f"{k},{other},{question},{for_file(low, DOWN)},{for_file(high, UP)}"
+            for question, (low, high) in zip(questions, bounds, strict=True)
+        ]
+    return "\n".join([*lines, ""])
 
 
 def _in_lines(record: dict[str, object]) -> str:

@@ -15,15 +15,17 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
 
 import numpy as np
 
-from exactdp.doubles import Complexes, Floats
+from exactdp.doubles import Complexes, Floats, Ints
 from exactdp.engine.lattice.lattice import Lattice
 
+_FARTHEST = 1 << 62
 _Real = TypeVar("_Real", float, Floats)
 
 
@@ -68,6 +70,49 @@ def delta_threshold(lattice: Lattice, epsilon: Fraction) -> Threshold:
     unit, short = bottom * h.denominator, top * h.denominator - steps * h.numerator * bottom
     gap, rest = short / unit, (short + h.numerator * bottom) / unit  # g and g + h, each rounded once
     return Threshold(steps, Fraction(short, unit), -math.expm1(gap), -math.exp(gap) * math.expm1(-rest))
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Many questions to contours as arrays: lattice points and the payoff's coefficients, as `Threshold` has them."""
+
+    steps: Ints
+    a: Floats
+    b: Floats
+
+    def __getitem__(self, places: Ints) -> Thresholds:
+        return Thresholds(self.steps[places], self.a[places], self.b[places])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Thresholds]) -> Thresholds:
+        """Several one after the other."""
+        columns = zip(*((part.steps, part.a, part.b) for part in parts), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
+
+
+def tail_thresholds(steps: Ints) -> Thresholds:
+    """`tail_threshold` of each."""
+    return Thresholds(steps, np.ones(len(steps)), np.zeros(len(steps)))
+
+
+def delta_thresholds(lattice: Lattice, epsilons: Sequence[Fraction]) -> Thresholds:
+    """`delta_threshold` of each: integers are exact and gaps are rounded once, as there.
+
+    Lattice points beyond 2^62, where no contour is, are cut off there.
+    """
+    h, half = lattice.step, lattice.half_spread
+    h_top, h_bottom, half_top, half_bottom = h.numerator, h.denominator, half.numerator, half.denominator
+    points, gaps, rests = [], [], []
+    for epsilon in epsilons:
+        top, bottom = epsilon.as_integer_ratio()
+        unit = bottom * half_bottom
+        whole, left = divmod((top * half_bottom - half_top * bottom) * h_bottom, unit * h_top)  # y / h
+        points.append(min(max(whole + 1, -_FARTHEST), _FARTHEST))
+        unit *= h_bottom
+        gaps.append((left - bottom * half_bottom * h_top) / unit)
+        rests.append(left / unit)
+    gap, rest = np.array(gaps, dtype=np.float64), np.array(rests, dtype=np.float64)
+    return Thresholds(np.array(points, dtype=np.int64), -np.expm1(gap), -np.exp(gap) * np.expm1(-rest))
 
 
 def one_minus_q(drift: float, turn: Floats) -> Complexes:

@@ -25,7 +25,7 @@ from exactdp.engine.lattice.float64 import PHASE_UNITS, Sums, Totals, mirror_wei
 from exactdp.engine.lattice.moments import log_moments
 from exactdp.engine.lattice.plan import Plan, log_aliasing, log_term_size
 from exactdp.engine.lattice.tilts import FAMILY, Rung, last_complement_rung, rung
-from exactdp.engine.payoff import Payoff, Threshold
+from exactdp.engine.payoff import Payoff, Thresholds
 from exactdp.engine.sieve.phases import angles, angles_at
 from exactdp.errors import LatticeTooFineError
 
@@ -75,14 +75,11 @@ class Family(Members):
 
         return self._skeletons.get((payoff, first), build)
 
-    def evaluate(self, payoff: Payoff, pairs: Ints, thresholds: list[Threshold]) -> Values:
-        """Certified values, one for each pair and threshold given; a threshold belongs to the lattice of its pair."""
-        return self.evaluate_distinct(payoff, pairs, thresholds, np.arange(len(thresholds)))
-
-    def evaluate_distinct(
-        self, payoff: Payoff, pairs: Ints, thresholds: list[Threshold], index: Ints, roughly: bool = False
+    def evaluate(
+        self, payoff: Payoff, pairs: Ints, thresholds: Thresholds, index: Ints, roughly: bool = False
     ) -> Values:
-        """The same where many pairs have the same threshold: `index` says which of the thresholds each one has.
+        """Certified values, one for each pair and its threshold, which is on the lattice of the pair: `index` says which of the
+        thresholds each one has.
 
         Results do not depend on what is asked together. Where no contour can be shared the bounds are 0 and 1. `roughly`: with
         wider bounds, in less time, where pairs have many nodes.
@@ -94,7 +91,7 @@ class Family(Members):
                     parts[:, mine[place]] = sums.log_scale, sums.lower, sums.upper, sums.slope / sums.value
         return Values(Bracket(parts[0], parts[1], parts[2]), np.nan_to_num(parts[3], posinf=0.0))
 
-    def estimate_logs(self, payoff: Payoff, pairs: Ints, thresholds: list[Threshold], index: Ints) -> Floats:
+    def estimate_logs(self, payoff: Payoff, pairs: Ints, thresholds: Thresholds, index: Ints) -> Floats:
         """Logarithms of the same values by their largest terms: no bounds, for searches; 0 where no contour can be shared."""
         logs = np.zeros(len(pairs))
         for contour, mine in self._shared(payoff, pairs, thresholds, index):
@@ -111,11 +108,11 @@ class Family(Members):
         return result
 
     def _shared(
-        self, payoff: Payoff, pairs: Ints, thresholds: list[Threshold], index: Ints
+        self, payoff: Payoff, pairs: Ints, thresholds: Thresholds, index: Ints
     ) -> Iterator[tuple[FamilyContour, Ints]]:
         """The contours that serve questions, each with the places of its own; questions that none serves are left out."""
         which = self.step_of[1][pairs]
-        steps = np.array([float(t.steps) for t in thresholds])[index]
+        steps = thresholds.steps.astype(np.float64)[index]
         rung_of = np.full(len(pairs), _NO_RUNG, dtype=np.int64)
         for step in np.unique(which).tolist():
             lattice, mine = self.typical[step], which == step
@@ -216,7 +213,7 @@ class FamilyContour:
         return first[0] + second[0], (first[1] + second[1] + 4 * UNIT * sizes) * (1 + SUM_SLACK)
 
     def evaluate(
-        self, pairs: Ints, thresholds: list[Threshold], index: Ints, roughly: bool = False
+        self, pairs: Ints, thresholds: Thresholds, index: Ints, roughly: bool = False
     ) -> Iterator[tuple[Ints, Sums]]:
         """The places of the questions on each distinct step, and the certified sums there.
 
@@ -227,27 +224,24 @@ class FamilyContour:
         for step in np.unique(which):
             places = np.flatnonzero(which == step)
             asked, own = np.unique(index[places], return_inverse=True)
-            some = [thresholds[i] for i in asked.tolist()]
-            yield places, self._evaluate_step(self.plans[step], terms, pairs[places], some, own)
+            yield places, self._evaluate_step(self.plans[step], terms, pairs[places], thresholds[asked], own)
 
-    def _evaluate_step(
-        self, plan: Plan, terms: PairTerms, pairs: Ints, thresholds: list[Threshold], index: Ints
-    ) -> Sums:
+    def _evaluate_step(self, plan: Plan, terms: PairTerms, pairs: Ints, thresholds: Thresholds, index: Ints) -> Sums:
         """Questions on one step: pairs, and which of the thresholds each one has."""
-        high, low, offsets = np.array([(*plan.log_scale(t.steps), plan.offset(t.steps)) for t in thresholds]).T[
-            :, index
-        ]
+        points, place = np.unique(thresholds.steps, return_inverse=True)  # few: pairs have nearly the same epsilon
+        where = place[index]
+        high, low, offsets = np.array([(*plan.log_scale(t), plan.offset(t)) for t in points.tolist()]).T[:, where]
         theta, theta_error = self._thetas
         # the plan's log_scale holds the lowest Theta of all pairs; replace it by the pair's own
         low = low + (theta[pairs] - float(plan.theta_at_tilt[0]))
         error = theta_error[pairs] + 4 * UNIT * abs(float(plan.theta_at_tilt[0]))
         ratio = int(plan.lattice.step / self.family.unit)
-        shifts = np.array([t.steps * ratio % self.nodes for t in thresholds], dtype=np.int64)[index]
+        shifts = np.array([t * ratio % self.nodes for t in points.tolist()], dtype=np.int64)[where]
         sum_a, sum_b = terms.sums(pairs, shifts)
         size_a, size_b, error_a, error_b = terms.totals[:, pairs]
         count = terms.count[pairs].astype(float)
         totals = Totals(sum_a, sum_b, size_a, size_b, error_a, error_b, count)
-        coefficients = np.array([t.a for t in thresholds])[index], np.array([t.b for t in thresholds])[index]
+        coefficients = thresholds.a[index], thresholds.b[index]
         aliased = log_aliasing(plan.lattice, plan.payoff, plan.lam, float(plan.period), offsets, plan.theta_at_tilt)
         return totals.settle(plan, coefficients, (high, low), error, plan.log_dropped, aliased)
 

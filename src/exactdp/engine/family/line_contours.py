@@ -37,14 +37,17 @@ from exactdp.errors import AccuracyError, LatticeTooFineError
 Width = tuple[float, float]
 """What smoothing may cost, relative to delta, and the number of nodes of a pair beyond which it is not taken."""
 
-WIDTHS = ((5e-12, 30_000.0), (2e-11, 100_000.0))
-"""For most pairs, and for those of more nodes; where these are still more, a grid takes less time (line_grid.py)."""
+Widths = tuple[Width, Width]
+"""For most pairs, and for those of more nodes."""
 
-ROUGH = (((1e-4, 3_000.0), (1e-3, 30_000.0)), ((1e-6, 3_000.0), (1e-5, 30_000.0)))
+WIDTHS: Widths = ((5e-12, 30_000.0), (2e-11, 100_000.0))
+"""Where nodes are still more than that, a grid takes less time (line_grid.py)."""
+
+ROUGH: tuple[Widths, ...] = (((1e-4, 3_000.0), (1e-3, 30_000.0)), ((1e-6, 3_000.0), (1e-5, 30_000.0)))
 """The same where bounds about 1e-4 or 1e-6 wide will do, in a fraction of the time."""
 
 TOGETHER = 2
-"""Rungs that share a skeleton; 1 is quicker where there is one question only."""
+"""Rungs that share a skeleton; rough contours do not, which is quicker where there is one question only."""
 
 ALONE, FINE = (2e-11, 400_000.0), (1e-12, 400_000.0)
 """For one pair by itself, and where that is wide: next to an atom of its loss smoothing costs more."""
@@ -52,9 +55,9 @@ ALONE, FINE = (2e-11, 400_000.0), (1e-12, 400_000.0)
 DROPPED = 3
 """Nodes are dropped by their bands, by sharper penalties and by their actual sizes: each time at most as much."""
 
-_CONTOURS_HELD = 16
+_CONTOURS_HELD = 32
 _HIGHEST_RUNG = 20  # 80 deviations; what is beyond is left to the pairs' own contours
-_SKELETONS_HELD = 12
+_SKELETONS_HELD = 24
 _TABLE = 1 << 22  # doubles held at once
 _FEW = 256  # terms at one threshold for which sharing its phases is not worth while
 Place = tuple[int, Payoff, int]
@@ -67,16 +70,16 @@ _SECOND_DOUBLE = 1e-18  # more than the rounding of the second of two doubles th
 class LineFamily(LineMembers):
     """The members with the contours of all their pairs, built when first needed."""
 
-    widths: tuple[Width, Width] = WIDTHS
+    widths: Widths = WIDTHS
     together: int = TOGETHER
     positions: Positions = FAMILY
-    _contours: Recent[Place, tuple[LineFamilyContour, ...]] = field(
+    _contours: Recent[tuple[Place, Widths | None], tuple[LineFamilyContour, ...]] = field(
         default_factory=lambda: Recent(_CONTOURS_HELD), init=False, repr=False, compare=False
     )
     _own_contours: Recent[tuple[Place, int, Width], tuple[LineFamilyContour, ...]] = field(
         default_factory=lambda: Recent(_CONTOURS_HELD), init=False, repr=False, compare=False
     )
-    _skeletons: Recent[tuple[int, Payoff, int, int], tuple[tuple[LineSkeleton, ...], Ints]] = field(
+    _skeletons: Recent[tuple[int, Payoff, int, int, Width], tuple[tuple[LineSkeleton, ...], Ints]] = field(
         default_factory=lambda: Recent(_SKELETONS_HELD), init=False, repr=False, compare=False
     )
 
@@ -86,13 +89,16 @@ class LineFamily(LineMembers):
         typical = (pairs[int(np.argmax(self.widest[pairs]))] for pairs in self.classes)
         return tuple(Ladder(self.total(int(p)), self.positions) for p in typical)
 
-    def contours(self, place: Place) -> tuple[LineFamilyContour, ...]:
-        """The contours of one rung of a class, each for some of its pairs; none for pairs that cannot share."""
+    def contours(self, place: Place, rough: Widths | None = None) -> tuple[LineFamilyContour, ...]:
+        """The contours of one rung of a class, each for some of its pairs; none for pairs that cannot share.
+
+        With `rough`, of these widths in place of the family's own.
+        """
         if place[2] > _HIGHEST_RUNG:
             return ()
         where = self.ladders[place[0]].rung(*place[1:])
-        plan = LineFamilyContour.plan
-        return self._contours.get(place, lambda: tuple(plan(skeleton, where) for skeleton in self._skeletons_of(place)))
+        plan, skeletons = LineFamilyContour.plan, self._skeletons_of
+        return self._contours.get((place, rough), lambda: tuple(plan(s, where) for s in skeletons(place, rough)))
 
     def own_contours(self, place: Place, pair: int, width: Width) -> tuple[LineFamilyContour, ...]:
         """A contour of one rung for one pair by itself; none where that takes too many nodes."""
@@ -107,20 +113,21 @@ class LineFamily(LineMembers):
 
         return self._own_contours.get((place, pair, width), build) if place[2] <= _HIGHEST_RUNG else ()
 
-    def _skeletons_of(self, place: Place) -> tuple[LineSkeleton, ...]:
+    def _skeletons_of(self, place: Place, rough: Widths | None) -> tuple[LineSkeleton, ...]:
         """The skeletons of a rung: those of most pairs, which neighbouring rungs share (the lowest has a period of its own); for
         pairs of very many nodes some of this rung alone, with more smoothing."""
         kind, payoff, index = place
+        widths, together = (self.widths, self.together) if rough is None else (rough, 1)
         share = payoff is not Payoff.COMPLEMENT and index > 0
-        first, count = (index - (index - 1) % self.together, self.together) if share else (index, 1)
-        found, left = self._skeleton((kind, payoff, first, count), self.classes[kind], self.widths[0])
-        return found + (self._skeleton((kind, payoff, index, 0), left, self.widths[1])[0] if len(left) else ())
+        first, count = (index - (index - 1) % together, together) if share else (index, 1)
+        found, left = self._skeleton((kind, payoff, first, count, widths[0]), self.classes[kind])
+        return found + (self._skeleton((kind, payoff, index, 0, widths[1]), left)[0] if len(left) else ())
 
     def _skeleton(
-        self, rungs: tuple[int, Payoff, int, int], pairs: Ints, width: tuple[float, float]
+        self, rungs: tuple[int, Payoff, int, int, Width], pairs: Ints
     ) -> tuple[tuple[LineSkeleton, ...], Ints]:
-        """The skeletons of some rungs (class, payoff, first, how many) for some pairs, and those that were left out."""
-        kind, payoff, first, count = rungs
+        """The skeletons of some rungs (class, payoff, first, how many, width) for some pairs, and those that were left out."""
+        kind, payoff, first, count, width = rungs
 
         def build() -> tuple[tuple[LineSkeleton, ...], Ints]:
             ladder = self.ladders[kind]
@@ -143,15 +150,21 @@ class LineFamily(LineMembers):
             yield rung, np.flatnonzero(np.isin(inverse, places))
 
     def evaluate(
-        self, place: Place, pairs: Ints, thresholds: list[Fraction], index: Ints, alone: Width | None = None
+        self,
+        place: Place,
+        pairs: Ints,
+        thresholds: list[Fraction],
+        index: Ints,
+        alone: Width | None = None,
+        rough: Widths | None = None,
     ) -> Values:
         """Certified values, one for each pair and threshold (by its index) given, all on one rung.
 
-        On shared contours, or on those of each pair `alone`. Results do not depend on what is asked together. Where there is no
-        contour the bounds are 0 and 1.
+        On shared contours, on `rough` ones, or on those of each pair `alone`. Results do not depend on what is asked together.
+        Where there is no contour the bounds are 0 and 1.
         """
         if alone is None:
-            contours = self.contours(place)
+            contours = self.contours(place, rough)
         else:
             contours = tuple(c for pair in distinct(pairs).tolist() for c in self.own_contours(place, pair, alone))
         rows = np.repeat([[0.0], [0.0], [1.0], [0.0]], len(pairs), axis=1)

@@ -34,6 +34,7 @@ MOST_NODES = 4_000_000
 
 _AIMED_AT = 1_000_000.0  # expected nodes of the pairs of one skeleton
 
+_LISTED = 1 << 21  # phases of all nodes up to which every one is looked at
 _LOOKS = 3_000_000  # of the search for one member's nodes
 _SQUARES = 1 << 20  # doubles held at once
 _LARGEST_TABLE = 1 << 26  # doubles: half a gigabyte
@@ -97,11 +98,12 @@ class LineSkeleton:
         """
         frame = _Frame(members, pairs, rungs, width)
         teeth = Teeth(members, frame.tilted, frame.peaks, frame.period)
-        each, heavy = expected_nodes(teeth, frame.bands, pairs, most)
+        listed = ListedNodes.of(teeth, frame.bands, frame.last, pairs)
+        each, heavy = listed.expected(pairs) if listed else expected_nodes(teeth, frame.bands, pairs, most)
         chosen, left = pairs[each <= most], np.ones(len(members.pairs), dtype=bool)
         what = frame.smoothing, frame.period, frame.last, frame.bands, frame.log_dropped_density
         found = []
-        search = _NodeSearch(frame, teeth, chosen)
+        search = _NodeSearch(frame, teeth, chosen, listed)
         for places, *nodes in search.batches(heavy, each[each <= most]):
             found.append(cls(members, chosen[places], *what, *nodes))
             left[chosen[places]] = False
@@ -182,11 +184,57 @@ def _weakest(tilts: list[tuple[Tilted, ...]]) -> list[Peak | None]:
     return result
 
 
+@dataclass(frozen=True)
+class ListedNodes:
+    """The nodes of members by looking at every one: where smoothing leaves few, that is quicker than a search for each member."""
+
+    teeth: Teeth
+    budgets: Floats
+    rows: Ints
+    """Members of the pairs, and last the empty one."""
+    k: Ints
+    """Nodes that include every node within budget for some pair."""
+    penalties: Floats
+    """Of these nodes (columns) for each member (rows)."""
+
+    @classmethod
+    def of(cls, teeth: Teeth, bands: Bands, last: int, pairs: Ints) -> ListedNodes | None:
+        """All nodes up to the last one; None where these are too many.
+
+        What all members have in common is asked first. Guarantee: a pair's penalty is at least that of its member with the
+        smaller one twice, or once where the other one is empty, and so at least what all have in common.
+        """
+        if last * len(teeth.places) > _LISTED:
+            return None
+        both, none = teeth.members.both[pairs], len(teeth.members.members)
+        rows = np.append(distinct(both[both != none]), none)
+        times = np.where(np.isin(rows, both[(both == none).any(axis=1)]), 1.0, 2.0)[:-1]
+        common = (times[:, None] * teeth.strengths[rows[:-1]]).min(axis=0)
+        k = teeth.keep(common, np.arange(last + 1, dtype=np.int64), bands)
+        penalties = np.zeros((len(rows), len(k)))
+        penalties[:-1] = teeth.penalties(rows[:-1], k)
+        near = (times[:, None] * penalties[:-1] <= bands.at(k)).any(axis=0) | (k == 0)
+        return cls(teeth, bands.at(k[near]), rows, k[near], penalties[:, near])
+
+    def of_pair(self, both: Ints) -> Ints:
+        """The nodes within budget of a pair, ascending."""
+        one, two = np.searchsorted(self.rows, both)
+        found: Ints = self.k[(self.penalties[one] + self.penalties[two] <= self.budgets) | (self.k == 0)]
+        return found
+
+    def expected(self, pairs: Ints) -> tuple[Floats, Bools]:
+        """How many nodes each pair has, and which members too many: none. As `expected_nodes`."""
+        one, two = np.searchsorted(self.rows, self.teeth.members.both[pairs]).T
+        each = (self.penalties[one] + self.penalties[two] <= self.budgets).sum(axis=1).astype(float)
+        return each, np.zeros(len(self.teeth.strengths), dtype=bool)
+
+
 class _NodeSearch:
     """The search for every node that is within budget for some pair. Guarantee: none is missed."""
 
-    def __init__(self, frame: _Frame, teeth: Teeth, pairs: Ints) -> None:
+    def __init__(self, frame: _Frame, teeth: Teeth, pairs: Ints, listed: ListedNodes | None = None) -> None:
         self._frame, self._teeth, self._last, self._bands = frame, teeth, frame.last, frame.bands
+        self._listed = listed
         self._both, self._none = teeth.members.both[pairs], len(teeth.members.members)
         self._parts: list[tuple[Ints, Ints, Floats]] = []
         self._found = 0
@@ -201,11 +249,11 @@ class _NodeSearch:
         """
         both, strengths = self._both, self._teeth.strengths
         alone = (both == self._none).any(axis=1) | heavy[both].any(axis=1)
-        light = self._searched(np.unique(both[~alone]), lambda m: self._search(2 * strengths[m]))
+        light = self._searched(np.unique(both[~alone]), lambda m: self._search(2 * strengths[m], np.array([m, m])))
         alone |= ~np.isin(both, list(light)).all(axis=1)
         some = np.flatnonzero(alone)
         some = some[np.argsort(expected[some], kind="stable")]
-        singles = self._searched(some, lambda p: self._search(strengths[both[p]].sum(axis=0)), give_up=True)
+        singles = self._searched(some, lambda p: self._search(strengths[both[p]].sum(axis=0), both[p]), give_up=True)
         listed = ~alone
         listed[list(singles)] = True
         places = np.flatnonzero(listed)
@@ -261,8 +309,11 @@ class _NodeSearch:
             self._test(number[member], columns, (penalties, penalties[member]), budgets)
         return self._without_negligible(union, len(batch))
 
-    def _search(self, strengths: Floats) -> Ints:
+    def _search(self, strengths: Floats, both: Ints) -> Ints:
+        """The nodes of two members together, whose strengths add up to these."""
         teeth, bands = self._teeth, self._bands
+        if self._listed is not None:
+            return self._listed.of_pair(both)
         return search(teeth.combs(strengths), self._last, bands, lambda k: teeth.keep(strengths, k, bands), _LOOKS)
 
     def _test(self, numbers: Ints, columns: Ints, penalties: tuple[Floats, Floats], budgets: Floats) -> None:

@@ -77,8 +77,13 @@ def delta_payoff(lattice: Lattice, epsilon: Fraction, positions: Positions = ALO
 
     Heuristic: affects accuracy only.
     """
-    below = epsilon.numerator / epsilon.denominator - lattice.r / 2 < -_complement_from(lattice, positions)
+    below = epsilon.numerator / epsilon.denominator < complement_below(lattice, positions)
     return Payoff.COMPLEMENT if below else Payoff.DELTA
+
+
+def complement_below(lattice: Lattice, positions: Positions) -> float:
+    """The epsilon below which `delta_payoff` says 1 - delta."""
+    return lattice.r / 2 - _complement_from(lattice, positions)
 
 
 def _complement_from(lattice: Lattice, positions: Positions) -> float:
