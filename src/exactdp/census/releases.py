@@ -275,7 +275,10 @@ class Release:
             return Composition(first.mechanisms)
         if k == other:
             return Composition({mechanism: 2 * count for mechanism, count in first.mechanisms.items()})
-        return Composition(Counter(first.mechanisms) + Counter(self._allocation(other).mechanisms))
+        together = dict(first.mechanisms)
+        for mechanism, count in self._allocation(other).mechanisms.items():
+            together[mechanism] = together.get(mechanism, 0) + count
+        return Composition(together)
 
     @property
     def compositions(self) -> dict[Composition, tuple[int, int]]:

@@ -75,9 +75,12 @@ class DiscreteGaussian(Mechanism):
             )
 
     def __hash__(self) -> int:
-        return hash(
-            (self.sigma2.numerator, self.sigma2.denominator, self.sensitivity)
-        )  # quicker than that of a fraction
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Of integers, which is quicker than that of a fraction; designs look for theirs many times."""
+        return hash((self.sigma2.numerator, self.sigma2.denominator, self.sensitivity))
 
     @property
     def rho(self) -> Fraction:

@@ -66,6 +66,7 @@ _PANEL_ALPHAS = tuple(
 _SHOWN_DELTA = Fraction(1, 10**10)
 _LEAST_DELTA, _LARGE_DELTA = Fraction(1, 10**15), Fraction(1, 50)  # of the exact curve in the figures of delta
 _MILLION, _PERCENT = 10**6, 100
+_DENSE, _SPARSE = 81, 41  # epsilons of a curve; the second are among the first, and what was asked is not asked again
 _FLAT = 1e-6  # percent: what is closer to zero looks like zero
 _HALVES, _DELTA_TICKS = (0.0, 0.5, 1.0), (1e-15, 1e-10, 1e-5, 1.0)  # on the axes of errors and of delta
 _INSET_TICKS = (1e-6, 1e-4, 1e-2, 1.0)
@@ -92,7 +93,7 @@ def figure_overall(study: Study) -> Figure:
     left.set_title("Trade-off curve (inset: logarithmic axes)", fontsize=9, color=INK)
     left.legend(loc="upper right", borderaxespad=0.1, **LEGEND)
     low, high = study.epsilon([_LARGE_DELTA, _LEAST_DELTA])
-    epsilons, ticks = _epsilons(low, high, 81)
+    epsilons, ticks = _epsilons(low, high, _DENSE)
     stated = other_accounts(rho, "epsilon", epsilons)
     _draw_deltas(right, epsilons, study.delta(epsilons), stated, (1.8, 1.4))
     _draw_gaussian(right, epsilons, stated)
@@ -130,7 +131,7 @@ def figure_profile_panels(release: Release, base: int | None = None) -> Figure:
     base = chosen_base(release, base)
     own = account_pairs(release, [_pair(release, base, base)], Grids.read(deltas=[_LARGE_DELTA, _LEAST_DELTA]))[0]
     low, high = _ends(own.epsilon)[1].tolist()
-    epsilons, ticks = _epsilons(low, high, 41)
+    epsilons, ticks = _epsilons(low, high, _SPARSE)
     names, results = _with_each(release, base, Grids.read(epsilons=epsilons))
     stated = other_accounts(release.rho, "epsilon", epsilons)
     curves = [_ends(r.delta)[1] for r in results]
@@ -157,7 +158,7 @@ def figure_proxy(study: Study, base: int | None = None) -> Figure:
     figure = new_figure(11.4, 3.9)
     panels = figure.subplots(1, 3)
     low, high = study.epsilon([_LARGE_DELTA, _LEAST_DELTA])
-    (epsilons, ticks), deltas = _epsilons(low, high, 121), _deltas(61)
+    (epsilons, ticks), deltas = _epsilons(low, high, _DENSE), _deltas(61)
     pair = _pair(release, base, base)
     own = account_pairs(release, [pair], Grids.read(epsilons, deltas, _PROXY_ALPHAS))[0]
     grids = (_PROXY_ALPHAS, epsilons, deltas)

@@ -180,7 +180,8 @@ class FamilyContour:
     def _terms(self) -> PairTerms:
         """The terms of all pairs, each with the phase of its pair's whole shift."""
         real, imag, error = self.logs
-        parts, rows = np.empty((4, len(self.kept))), np.empty((4, len(self.kept)))
+        kinds = 1 if self.plans[0].payoff is Payoff.TAIL else 2  # tails have b = 0
+        parts, rows = np.empty((2 * kinds, len(self.kept))), np.zeros((4, len(self.kept)))
         for plan, mine in _by_step(self.family, self.plans, self.pair_of):
             node = self.kept[mine]
             turns = angles(node, plan.nodes)
@@ -190,11 +191,12 @@ class FamilyContour:
             )
             own = angles_at(node, self._shifts[self.pair_of[mine]], self.nodes)
             phase = np.cos(own) + 1j * np.sin(own)
-            for_a, for_b = found.for_a * phase, found.for_b * phase
-            sizes = np.stack([np.abs(for_a), np.abs(for_b)])
-            parts[:, mine] = for_a.real, for_b.real, for_a.imag, for_b.imag
-            rows[:2, mine] = sizes
-            rows[2:, mine] = np.stack([found.error_a, found.error_b]) + sizes * (PHASE_UNITS * UNIT)  # F6 once more
+            terms = np.stack([found.for_a, found.for_b][:kinds]) * phase
+            sizes = np.abs(terms)
+            parts[:kinds, mine], parts[kinds:, mine] = terms.real, terms.imag
+            rows[:kinds, mine] = sizes
+            errors = np.stack([found.error_a, found.error_b][:kinds])
+            rows[2 : 2 + kinds, mine] = errors + sizes * (PHASE_UNITS * UNIT)  # F6 once more
         count = np.bincount(self.pair_of, minlength=len(self.family.pairs))
         return PairTerms(self.nodes, count, self.kept, parts, segment_sums(rows, count))
 

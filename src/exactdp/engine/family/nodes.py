@@ -29,6 +29,7 @@ from exactdp.errors import LatticeTooFineError
 MOST_NODES = 4_000_000
 """Nodes of all pairs together beyond which contours are not shared (about 500 MB)."""
 
+_SQUARES = 1 << 16  # doubles held at once
 _HEAVY = 60_000  # nodes of a member over which its pairs are sieved one by one
 
 
@@ -136,7 +137,7 @@ def nodes_of_pairs(
     strides, strengths = _distinct_strides(members, bounds)
     numbers = _pair_numbers(members)
     last = np.array([int(period / step) // 2 for step in members.steps])
-    found = _Found(nodes)
+    found, size = _Found(nodes), max(_SQUARES // max(len(strides), 1), 1)
     for member, (lattice, bound) in enumerate(zip(members.own, bounds, strict=True)):
         own_nodes = int(period / lattice.step)
         own = sieve(lattice.strides, tuple(2 * s for s in bound.strengths), own_nodes, bands)
@@ -149,16 +150,18 @@ def nodes_of_pairs(
         elif len(others):
             doubled = 2 * np.einsum("s,sk->k", bound.strengths, phases(own, lattice.strides, own_nodes) ** 2)
             k = _translates(own, doubled, own_nodes, nodes, bands)
-            squares = phases(k, strides, nodes) ** 2
-            room = bands.at(k) - (1 - SUM_SLACK) * np.einsum("s,sk->k", strengths[member], squares)  # in a fixed order
             ends = last[numbers[member, others]]
-            first = 0
-            for end in np.unique(ends).tolist():  # partners on coarse lattices need few nodes
-                here = slice(first, first := int(np.searchsorted(k, end, side="right")))
-                partners = others[ends >= end]
-                penalty = product(strengths[partners], squares[:, here])
-                partner, place = np.nonzero(penalty * (1 - SUM_SLACK) <= room[here])
-                found.add(numbers[member, partners[partner]], k[here][place])
+            for start in range(0, len(k), size):  # what stays in a processor's own memory takes a fifth of the time
+                some = k[start : start + size]
+                squares = phases(some, strides, nodes) ** 2
+                room = bands.at(some) - (1 - SUM_SLACK) * np.einsum("s,sk->k", strengths[member], squares)  # in order
+                first = 0
+                for end in np.unique(ends).tolist():  # partners on coarse lattices need few nodes
+                    here = slice(first, first := int(np.searchsorted(some, end, side="right")))
+                    partners = others[ends >= end]
+                    penalty = product(strengths[partners], squares[:, here])
+                    partner, place = np.nonzero(penalty * (1 - SUM_SLACK) <= room[here])
+                    found.add(numbers[member, partners[partner]], some[here][place])
     return found.sorted()
 
 

@@ -32,9 +32,14 @@ class PairTerms:
     """How many nodes each pair has."""
     node: Ints
     parts: Floats
-    """Real parts for a and for b, imaginary parts for a and for b."""
+    """Real parts for a and for b, imaginary parts for a and for b; of tails for a alone."""
     totals: Floats
     """For each pair: sum of |for_a|, of |for_b|, of the error of for_a and of for_b."""
+
+    @property
+    def kinds(self) -> int:
+        """1 for tails, whose coefficient b is 0, else 2."""
+        return len(self.parts) // 2
 
     @cached_property
     def _first(self) -> Ints:
@@ -44,27 +49,31 @@ class PairTerms:
     @cached_property
     def largest(self) -> PairTerms:
         """The same with the largest terms only of pairs that have many. The sizes of the others are errors: bounds hold."""
-        sizes = np.hypot(self.parts[:2], self.parts[2:])
+        sizes = np.hypot(self.parts[: self.kinds], self.parts[self.kinds :])
         many = np.repeat(self.count > _LIGHT, self.count)
         left_out = many & (sizes[0] <= _LARGEST * np.repeat(sizes[0][self._first], self.count))
         keep = ~left_out
         pair_of = np.repeat(np.arange(len(self.count)), self.count)
         others = np.stack([np.bincount(pair_of, size * left_out, len(self.count)) for size in sizes])
-        totals = np.concatenate([self.totals[:2], self.totals[2:] + others])
+        totals = self.totals.copy()
+        totals[2 : 2 + self.kinds] += others
         count = np.bincount(pair_of[keep], minlength=len(self.count))
         return PairTerms(self.nodes, count, self.node[keep], self.parts[:, keep], totals)
 
     def sums(self, pairs: Ints, shifts: Ints) -> tuple[Floats, Floats]:
-        """Re sum_k terms_k exp(-2 pi i k shift / N) over each pair's nodes, for both kinds of terms; 0 <= shift < N."""
-        result = np.empty((2, len(pairs)))
+        """Re sum_k terms_k exp(-2 pi i k shift / N) over each pair's nodes, for both kinds of terms; 0 <= shift < N.
+
+        Of tails there is one kind, which is returned for both: their difference, a slope, is then 0.
+        """
+        result = np.empty((self.kinds, len(pairs)))
         light = self.count[pairs] <= _LIGHT
         for some, is_light in ((np.flatnonzero(light), True), (np.flatnonzero(~light), False)):
             if len(some):
                 result[:, some] = self._sums(pairs[some], shifts[some], is_light)
-        return result[0], result[1]
+        return result[0], result[-1]
 
     def _sums(self, pairs: Ints, shifts: Ints, light: bool) -> Floats:
-        count, result = self.count[pairs], np.empty((2, len(pairs)))
+        count, result = self.count[pairs], np.empty((self.kinds, len(pairs)))
         table = self._phases(shifts, int(count.sum())) if light else None
         for some in _chunks(count):
             n = count[some]
@@ -76,9 +85,11 @@ class PairTerms:
                 row, (cosines, sines) = table
                 at = np.repeat(row[some], n) + self._shared[1][place]
                 cosine, sine = cosines[at], sines[at]
-            real_a, real_b, imag_a, imag_b = self.parts.take(place, axis=1)
-            products = np.stack([cosine * real_a + sine * imag_a, cosine * real_b + sine * imag_b])
-            result[:, some] = segment_sums(products, n)
+            parts = self.parts.take(place, axis=1)
+            parts[: self.kinds] *= cosine
+            parts[self.kinds :] *= sine
+            parts[: self.kinds] += parts[self.kinds :]
+            result[:, some] = segment_sums(parts[: self.kinds], n)
         return result
 
     @cached_property

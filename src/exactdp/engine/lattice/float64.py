@@ -196,7 +196,9 @@ class Contour:
 
     def _totals_of_neighbours(self, thresholds: list[Threshold]) -> Totals:
         """The same with each phase as the product of two, that of the multiple of 32 below the threshold and that of the rest."""
-        plan, kinds = self.plan, (self._terms.for_a, self._terms.for_b)
+        plan, kinds = self.plan, [self._terms.for_a, self._terms.for_b]
+        if plan.payoff is Payoff.TAIL:  # b is 0: the other sum would serve for a slope only, which is then given as 0
+            kinds = kinds[:1]
         totals = np.zeros((2, len(thresholds)))
         places = [divmod((t.steps - self._whole_shift) % plan.nodes, _NEIGHBOURS) for t in thresholds]
         multiples = sorted({multiple for multiple, _ in places})
@@ -207,14 +209,14 @@ class Contour:
             block = slice(start, start + BLOCK)
             turn, fine = (phases(plan.kept[block], part, plan.nodes) for part in (strides, rests))
             whole, cosine, sine = np.cos(turn) - 1j * np.sin(turn), np.cos(fine), np.sin(fine)
-            for total, terms in zip(totals, kinds, strict=True):
+            for total, terms in zip(totals, kinds, strict=False):
                 turned = whole * terms[block]
                 real, imag = turned.real.copy(), turned.imag.copy()
                 for first in range(0, len(row), _ROWS):
                     some = slice(first, first + _ROWS)
                     i, j = row[some], rest[some]
                     total[some] += (real[i] * cosine[j] + imag[i] * sine[j]).sum(axis=1)
-        return Totals(totals[0], totals[1], *self._terms.totals, nodes=len(plan.kept), phases=2)
+        return Totals(totals[0], totals[len(kinds) - 1], *self._terms.totals, nodes=len(plan.kept), phases=2)
 
     def sizes_and_errors(self) -> tuple[Floats, Floats]:
         """By node the size of what A multiplies, and a bound on what float64 does to it until it is part of a sum."""
