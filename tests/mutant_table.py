@@ -21,7 +21,11 @@ TESTS = {
     "census/tables.py": ["tests/census/test_tables.py"],
     "accounting/enclosures.py": ["tests/accounting/test_enclosures.py", "-m", "not soak"],
     "accounting/epsilon_search.py": ["tests/accounting/test_searches.py"],
-    "engine/payoff.py": ["tests/accounting/test_searches.py", "tests/engine/test_bounds.py"],
+    "engine/payoff.py": [
+        "tests/accounting/test_searches.py",
+        "tests/engine/test_bounds.py",
+        "tests/engine/test_family.py",
+    ],
     "arithmetic_state.py": ["tests/ground/test_arithmetic_state.py"],
     "numerals.py": ["tests/ground/test_numerals.py"],
     "doubles.py": ["tests/ground/test_doubles.py"],
@@ -402,6 +406,8 @@ MUTANTS = [
     ("epsilon trusted, not proved", "accounting/epsilon_search.py", "if too_large[0] and small_enough[1]:", "if True:"),
     ("size at the tilt 1% less", "engine/payoff.py", "base = 1 / -math", "base = 0.99 / -math"),
     ("the second part of a threshold 1% less", "engine/payoff.py", "* math.expm1(-rest)", "* 0.99 * math.expm1(-rest)"),
+    ("of many thresholds the same", "engine/payoff.py", "* np.expm1(-rest)", "* 0.99 * np.expm1(-rest)"),
+    ("of many thresholds the lattice point before", "engine/payoff.py", "min(max(whole + 1, ", "min(max(whole, "),
     (
         "reduction: radius too small",
         "engine/sieve/reduction.py",

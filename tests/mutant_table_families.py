@@ -14,7 +14,7 @@ TESTS = {
         )
     },
     **{
-        file: ["tests/engine/test_line_members.py", "tests/engine/test_line_family.py"]
+        file: [f"tests/engine/test_{name}.py" for name in ("listed_nodes", "line_members", "line_family")]
         for file in (
             "engine/family/line_members.py",
             "engine/family/line_nodes.py",
@@ -69,8 +69,8 @@ MUTANTS = [
     (
         "what rough sums leave out not charged",
         "engine/family/pair_terms.py",
-        "self.totals[2:] + others",
-        "self.totals[2:] + 0 * others",
+        "totals[2 : 2 + self.kinds] += others",
+        "totals[2 : 2 + self.kinds] += 0 * others",
     ),
     (
         "pairs that may be the worst ruled out",
@@ -219,10 +219,8 @@ MUTANTS = [
     (
         "contours of other widths",
         "engine/family/line_contours.py",
-        "    _contours: Recent[Place, tuple[LineFamilyContour, ...]] = field(\n"
-        "        default_factory=lambda: Recent(_CONTOURS_HELD), init=False,",
-        "    _contours: Recent[Place, tuple[LineFamilyContour, ...]] = field(\n"
-        "        default_factory=lambda: Recent(_CONTOURS_HELD),",
+        "self._contours.get((place, rough),",
+        "self._contours.get((place, None),",
     ),
     (
         "a member made of several compositions without its last one",

@@ -132,18 +132,6 @@ def test_every_node_within_budget_of_every_pair_is_found(y: float) -> None:
         assert not within <= search_of(frame, False, is_listed)
 
 
-@pytest.mark.parametrize("y", [0.0, 9.0])
-def test_nodes_that_are_listed_are_those_that_a_search_finds(y: float) -> None:
-    frame = _Frame(FAMILY, ALL, rungs_at(y), 1e-3)
-    teeth = Teeth(FAMILY, frame.tilted, frame.peaks, frame.period)
-    listed, search = ListedNodes.of(teeth, frame.bands, frame.last, ALL), _NodeSearch(frame, teeth, ALL)
-    assert listed is not None
-    for both, count in zip(FAMILY.both, listed.expected(ALL)[0], strict=True):
-        found = search._search(teeth.strengths[both].sum(axis=0), both)
-        assert listed.of_pair(both).tolist() == found.tolist()
-        assert len(found) - 1 <= count <= len(found) < frame.last
-
-
 def sizes_around(frame: _Frame, rungs: list[LineRung]) -> tuple[np.ndarray, np.ndarray]:
     """What surrounds |cf| at nodes from 1 on, relative to its value at the tilt, mirror images included: with the transform and
     without it."""
