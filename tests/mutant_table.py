@@ -431,18 +431,6 @@ MUTANTS = [
         "                if False:",
     ),
     (
-        "a mu that is not proved taken for proved",
-        "guarantees/tightest_mu.py",
-        "        except AccuracyError:\n            return False",
-        "        except AccuracyError:\n            return True",
-    ),
-    (
-        "one mu proved up to where the mean is",
-        "guarantees/tightest_mu.py",
-        "return self._proved(last, Fraction(0)) <= mu",
-        "return self._proved(min(last, first / 4), Fraction(0)) <= mu",
-    ),
-    (
         "a chord checked at one end",
         "guarantees/tightest_mu.py",
         "            for e in pair:\n                tangent",

@@ -16,7 +16,7 @@ from exactdp import census
 from exactdp.accounting.composition import Composition
 from exactdp.balls import ball, precision
 from exactdp.errors import AccuracyWarning, InvalidInputError
-from exactdp.guarantees.near_gaussian import near_gaussian
+from exactdp.guarantees.near_gaussian import near_gaussian, tail_holds
 from exactdp.guarantees.tightest_mu import (
     Chords,
     GaussianDP,
@@ -24,7 +24,6 @@ from exactdp.guarantees.tightest_mu import (
     is_near_gaussian,
     is_too_small,
     least_mu,
-    tail_holds,
     tightest_mu,
     violates,
 )

@@ -28,7 +28,7 @@ from exactdp.brackets import Bounds
 from exactdp.doubles import Floats
 from exactdp.errors import AccuracyError, InvalidInputError
 from exactdp.guarantees.gaussian_dp import bisect
-from exactdp.guarantees.near_gaussian import has_gaussians_only, near_gaussian
+from exactdp.guarantees.near_gaussian import has_gaussians_only, near_gaussian, tail_holds
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
@@ -164,23 +164,6 @@ class Chords:
                 if not (bool(arb(log_delta).exp() <= tangent) or bool(rest <= arb(log_rest).exp())):
                     return False
         return True
-
-
-def tail_holds(rho: Fraction, mu: Fraction, last: Fraction) -> bool:
-    """delta <= delta_mu from `last` on, for a composition whose moments are at most those of a Gaussian with R = 2 rho < mu^2.
-
-    With a = epsilon/mu - mu/2: delta <= exp(-(epsilon - R/2)^2 / (2R)) by Markov, and delta_mu is at least
-    phi(a) (a mu - 1) / ((a^2 + 1)(a + mu)). The logarithm of their ratio rises where epsilon (1/R - 1/mu^2) (epsilon - mu^2/2)
-    is at least 3 (docs/theory/conversions.md).
-    """
-    with precision(_BITS):
-        r, m, e = ball(2 * rho), ball(mu), ball(last)
-        a = e / m - m / 2
-        gap = 1 / r - 1 / (m * m)
-        if not (bool(gap > 0) and bool(a * m > 2) and bool(e * gap * a * m >= 3)):
-            return False
-        fraction_part = (a * m - 1) / ((a * a + 1) * (a + m)) / (2 * arb.pi()).sqrt()
-        return bool(e * e / 2 * gap + (r - m * m) / 8 + fraction_part.log() > 0)
 
 
 @steady

@@ -57,7 +57,7 @@ class TiltedLosses:
 
 
 @dataclass(frozen=True)
-class Profile:
+class EstimatedProfile:
     """log delta of one pair at any epsilon: of each tilt where it is the one that is closest."""
 
     tilts: tuple[TiltedLosses, ...]
@@ -74,13 +74,13 @@ class Profile:
 
 def profiles(
     compositions: Sequence[Mapping[Mechanism, int]], deviations: Sequence[float], size: int
-) -> tuple[Profile, ...]:
+) -> tuple[EstimatedProfile, ...]:
     """The profiles of some pairs, good to a few deviations to both sides of those that are given."""
     spread = max(_spread(one) for one in compositions)
     tilted = [_tilted(compositions, one / math.sqrt(spread), size) for one in deviations]
     between = [(a + b) / 2 for a, b in pairwise(deviations)]
     switches = tuple(spread / 2 + one * math.sqrt(spread) for one in between)
-    return tuple(Profile(own, switches) for own in zip(*tilted, strict=True))
+    return tuple(EstimatedProfile(own, switches) for own in zip(*tilted, strict=True))
 
 
 def _tilted(compositions: Sequence[Mapping[Mechanism, int]], tilt: float, size: int) -> tuple[TiltedLosses, ...]:

@@ -20,7 +20,7 @@ from exactdp.guarantees.calibration import MeetsEpsilonDelta, MeetsMu, MeetsTrad
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.numbers import log_rational
 from exactdp.optimize.cells import Cell
-from exactdp.optimize.curve_estimate import Profile, is_small, profiles
+from exactdp.optimize.curve_estimate import EstimatedProfile, is_small, profiles
 from exactdp.optimize.guarantee import Guarantee, Look, each_target, gaussian_spread, spread_slopes
 
 SIZES = (1 << 13, 1 << 16)
@@ -119,7 +119,7 @@ class WholeCurve(Guarantee):
         return result if (result > 0).all() else spread_slopes(release, cells)
 
 
-def _deciding(one: Target, curves: Sequence[Profile]) -> Iterator[tuple[float, float, Floats]]:
+def _deciding(one: Target, curves: Sequence[EstimatedProfile]) -> Iterator[tuple[float, float, Floats]]:
     """Epsilons that decide, each with the largest log delta that is allowed there and the log delta of every curve."""
     if isinstance(one, MeetsTradeOff):
         epsilons, limits = _of_beta(one, curves)
@@ -134,7 +134,7 @@ def _deciding(one: Target, curves: Sequence[Profile]) -> Iterator[tuple[float, f
     yield from zip(epsilons.tolist(), limits, deltas.T, strict=True)
 
 
-def _peaks(mu: float, curves: Sequence[Profile]) -> Floats:
+def _peaks(mu: float, curves: Sequence[EstimatedProfile]) -> Floats:
     """Where delta of a curve is nearest to the Gaussian's, or farthest above it: the peaks of all curves, the highest first."""
     epsilons = np.linspace(0.0, mu * mu / 2 + _LAST * mu, _PLACES)
     apart = float(epsilons[1])
@@ -157,7 +157,7 @@ def _gaussian(mu: float, epsilons: Floats) -> Floats:
     return result
 
 
-def _of_beta(one: MeetsTradeOff, curves: Sequence[Profile]) -> tuple[Floats, list[float]]:
+def _of_beta(one: MeetsTradeOff, curves: Sequence[EstimatedProfile]) -> tuple[Floats, list[float]]:
     """The epsilon at which all curves together are nearest to a line through (alpha, beta): the envelope's tangent."""
     alpha, beta = float(one.alpha), float(one.beta)
     last = math.log((1 - beta) / alpha)
