@@ -16,14 +16,14 @@ from exactdp import census
 from exactdp.accounting.composition import Composition
 from exactdp.balls import ball, precision
 from exactdp.errors import AccuracyWarning, InvalidInputError
-from exactdp.guarantees.near_gaussian import near_gaussian
+from exactdp.guarantees.near_gaussian import near_gaussian, tail_holds
 from exactdp.guarantees.tightest_mu import (
     Chords,
     GaussianDP,
+    is_gdp,
     is_near_gaussian,
     is_too_small,
     least_mu,
-    tail_holds,
     tightest_mu,
     violates,
 )
@@ -394,3 +394,19 @@ def test_what_is_decided_without_a_search() -> None:
     coarse = 2 * DiscreteGaussian("1/5")
     assert not is_near_gaussian(coarse, Fraction(tightest_mu(coarse).lower))
     assert not is_too_small(DiscreteLaplace(1) * 1, Fraction(1, 10**6))
+
+
+@pytest.mark.parametrize("name", COARSE)
+def test_one_mu_is_proved_just_above_the_tightest_and_nowhere_below(name: str) -> None:
+    found = tightest_mu(COARSE[name])
+    assert is_gdp(COARSE[name], Fraction(found.upper) * (1 + Fraction(1, 10**5)))
+    for share in (Fraction(0), Fraction(1, 10**7), Fraction(1, 10**3), Fraction(1, 4)):
+        assert not is_gdp(COARSE[name], Fraction(found.lower) * (1 - share))
+
+
+def test_one_mu_is_proved_where_the_tightest_is_wide() -> None:
+    """Chords as fine as this mu needs them: with a room of 1e-3 few are enough, however small the work limit."""
+    coarse = COARSE["two"].within(max_nodes=3 * 10**4)
+    tight = tightest_mu(COARSE["two"])
+    assert is_gdp(coarse, Fraction(tight.upper) * (1 + Fraction(1, 10**3)))
+    assert not is_gdp(coarse, Fraction(tight.lower))

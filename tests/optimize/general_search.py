@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -22,7 +22,8 @@ from exactdp import target
 from exactdp.census.releases import Release
 from exactdp.guarantees.calibration import Target
 
-_DEVIATIONS = 1.0, 12.0  # between which delta of a mu is looked at
+_FARTHEST = 12.0  # deviations up to which delta of a mu is looked at, from an epsilon of 0 on
+_TILTS = ((2.0, 4.5), (7.0, _FARTHEST))  # of a mu: deviations to which losses are tilted, and up to which they are used
 _MOST_LISTED = 3_000_000
 _LISTED_FROM = 1 << 16  # sizes of grids instead of which values are listed, where they are few: a check, not a search
 
@@ -51,12 +52,31 @@ class Wanted:
             listed = _listed(mechanisms, tilt) if size > _LISTED_FROM else None
             return _log_delta(*(listed or _losses(mechanisms, tilt, size)), x) - math.log(y)
         if self.kind == "mu":
-            return _most_over_gaussian(x, *_losses(mechanisms, 7 / x, size))
-        tilt, offsets, masses, log_scale = _losses(mechanisms, 0.0, size)
-        order = np.argsort(-offsets)
-        losses, p = offsets[order], masses[order] * math.exp(log_scale)
-        power, level = np.cumsum(p), np.cumsum(p * np.exp(-losses))
-        return 10 * (y - (1 - float(np.interp(x, level, power)))) / (1 - x - y)
+            return _most_over_gaussian(x, mechanisms, size)
+        return self.envelope_excess([mechanisms], size)
+
+    def envelope_excess(self, compositions: Sequence[Mapping[Any, int]], size: int) -> float:
+        """The same for a beta: of the lower convex envelope of all trade-off curves, with tangents 1 - delta - alpha e^epsilon in
+        which delta is the largest of all pairs."""
+        x, y = float(self.x), float(self.y)
+        curves = []
+        for mechanisms in compositions:
+            _, offsets, masses, log_scale = _losses(mechanisms, 0.0, size)
+            order = np.argsort(offsets)
+            losses, p = offsets[order], masses[order] * math.exp(log_scale)
+            sums = [np.append(np.cumsum(part[::-1])[::-1], 0.0) for part in (p, p * np.exp(-losses))]
+            curves.append((losses, *sums))
+        low, high = -1.0, math.log((1 - y) / x)
+        best = -math.inf
+        for _ in range(3):
+            epsilons = np.linspace(low, high, 800)
+            tangents = np.full(800, math.inf)
+            for losses, power, level in curves:
+                at = np.searchsorted(losses, epsilons, side="right")
+                tangents = np.minimum(tangents, 1 - power[at] + np.exp(epsilons) * (level[at] - x))
+            best, i, apart = float(tangents.max()), int(np.argmax(tangents)), (high - low) / 799
+            low, high = float(epsilons[i]) - apart, float(epsilons[i]) + apart
+        return 10 * (y - best) / (1 - x - y)
 
 
 def _losses(mechanisms: Mapping[Any, int], tilt: float, size: int) -> tuple[float, np.ndarray, np.ndarray, float]:
@@ -114,26 +134,33 @@ def _listed(mechanisms: Mapping[Any, int], tilt: float) -> tuple[float, np.ndarr
 
 
 def _log_delta(tilt: float, offsets: np.ndarray, masses: np.ndarray, log_scale: float, epsilon: float) -> float:
-    above = np.maximum(offsets - epsilon, 0.0)
+    above = offsets - epsilon
+    counted = (above > 0) & (tilt * above < 300)  # what is left out is e^-300 at most, and slow in doubles
+    above, masses = above[counted], masses[counted]
     total = float(masses @ (np.exp(-tilt * above) * -np.expm1(-above)))
     return math.log(max(total, 1e-300)) + log_scale - tilt * epsilon
 
 
-def _most_over_gaussian(mu: float, tilt: float, offsets: np.ndarray, masses: np.ndarray, log_scale: float) -> float:
-    """The largest of log delta less the Gaussian's, at every eighth point of the grid within some deviations."""
-    order = np.argsort(offsets)
-    losses, p = offsets[order], masses[order]
-    middle = mu * mu / 2 + 6.5 * mu
-    sums = []
-    for power in (tilt, tilt + 1):
-        from_here = np.cumsum((p * np.exp(-power * (losses - middle)))[::-1])[::-1]
-        sums.append(np.exp(power * (losses - middle)) * from_here)
-    deviations = (losses - mu * mu / 2) / mu
-    at = np.flatnonzero((deviations > _DEVIATIONS[0]) & (deviations < _DEVIATIONS[1]))[::8]
-    if not len(at):  # a total that is far too small or far too large
-        return 1.0 if losses[0] > middle else -1.0
-    found = np.log(np.maximum(sums[0] - sums[1], 1e-300))[at] + log_scale - tilt * losses[at]
-    return float((found - _gaussian_log_delta(mu, losses[at])).max())
+def _most_over_gaussian(mu: float, mechanisms: Mapping[Any, int], size: int) -> float:
+    """The largest of log delta less the Gaussian's, at every eighth point of the grid from an epsilon of 0 on."""
+    worst, first = -1.0, 0.0
+    for deviations, last in _TILTS:
+        tilt, offsets, masses, log_scale = _losses(mechanisms, deviations / mu, size)
+        order = np.argsort(offsets)
+        losses, p = offsets[order], masses[order]
+        middle, end = mu * mu / 2 + deviations * mu, mu * mu / 2 + last * mu
+        used = np.abs(losses - middle) < 10 * mu
+        losses, p = losses[used], p[used]
+        sums = []
+        for power in (tilt, tilt + 1):
+            from_here = np.cumsum((p * np.exp(-power * (losses - middle)))[::-1])[::-1]
+            sums.append(np.exp(power * (losses - middle)) * from_here)
+        at = np.flatnonzero((losses >= first) & (losses < end))[::8]
+        if not len(at):  # a total that is far too small or far too large
+            return 1.0 if not len(losses) or losses[0] > middle else -1.0
+        found = np.log(np.maximum(sums[0] - sums[1], 1e-300))[at] + log_scale - tilt * losses[at]
+        worst, first = max(worst, float((found - _gaussian_log_delta(mu, losses[at])).max())), end
+    return worst
 
 
 def _gaussian_log_delta(mu: float, epsilon: np.ndarray) -> np.ndarray:
@@ -190,7 +217,13 @@ class Case:
 
     def excess(self, release: Release, size: int = 1 << 14) -> float:
         """Over all pairs and targets: at most 0 where all are met."""
-        return max(one.excess(c.mechanisms, size) for c in release.compositions for one in self.wanted)
+        all_pairs = [c.mechanisms for c in release.compositions]
+        return max(
+            one.envelope_excess(all_pairs, size)
+            if one.kind == "beta"
+            else max(one.excess(pair, size) for pair in all_pairs)
+            for one in self.wanted
+        )
 
 
 def error_of(measure: str, x: float) -> float:
@@ -218,7 +251,7 @@ def scaled(case: Case, unknowns: np.ndarray, looks: int = 8) -> np.ndarray | Non
         over = case.excess(case.design(at))
         if over <= 0:
             best = at if best is None or at.sum() > best.sum() else best
-            if over > -3e-6 or (at >= case.high).all():
+            if over > -1e-5 or (at >= case.high).all():
                 break
         slope = 10.0 if last is None or last[0] == log_factor else (over - last[1]) / (log_factor - last[0])
         last = log_factor, over

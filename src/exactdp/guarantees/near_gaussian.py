@@ -108,3 +108,20 @@ def near_gaussian(composition: Composition) -> NearGaussian | None:
                 q = (-2 * arb.pi() ** 2 * ball(mechanism.sigma2)).exp()
                 logs += count * (4 * q / (1 - q**3)).min(arb(2)).log1p()
         return NearGaussian(2 * rho, excess, logs.expm1().upper())
+
+
+def tail_holds(rho: Fraction, mu: Fraction, last: Fraction) -> bool:
+    """delta <= delta_mu from `last` on, for a composition whose moments are at most those of a Gaussian with R = 2 rho < mu^2.
+
+    With a = epsilon/mu - mu/2: delta <= exp(-(epsilon - R/2)^2 / (2R)) by Markov, and delta_mu is at least
+    phi(a) (a mu - 1) / ((a^2 + 1)(a + mu)). The logarithm of their ratio rises where epsilon (1/R - 1/mu^2) (epsilon - mu^2/2)
+    is at least 3 (docs/theory/conversions.md).
+    """
+    with precision(_BITS):
+        r, m, e = ball(2 * rho), ball(mu), ball(last)
+        a = e / m - m / 2
+        gap = 1 / r - 1 / (m * m)
+        if not (bool(gap > 0) and bool(a * m > 2) and bool(e * gap * a * m >= 3)):
+            return False
+        fraction_part = (a * m - 1) / ((a * a + 1) * (a + m)) / (2 * arb.pi()).sqrt()
+        return bool(e * e / 2 * gap + (r - m * m) / 8 + fraction_part.log() > 0)

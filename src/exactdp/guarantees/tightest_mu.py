@@ -28,7 +28,7 @@ from exactdp.brackets import Bounds
 from exactdp.doubles import Floats
 from exactdp.errors import AccuracyError, InvalidInputError
 from exactdp.guarantees.gaussian_dp import bisect
-from exactdp.guarantees.near_gaussian import has_gaussians_only, near_gaussian
+from exactdp.guarantees.near_gaussian import has_gaussians_only, near_gaussian, tail_holds
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.gaussian import Gaussian
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
@@ -52,6 +52,8 @@ _LOOKED_AT = 3  # intervals of each round in which a violation is looked for
 _COVERED_UP_TO = 2  # rounds in which intervals are tried without chords
 _MOST_PIECES = 32
 _ROUNDINGS = (Fraction(0), *(Fraction(4**i, 10**13) for i in range(8)))  # by which mu may be raised
+_FOR_ROUNDING = Fraction(2, 10**9)  # of mu: more than all of them
+_MORE = 4  # times as many epsilons where one mu is asked for: it is tried a few times at most
 _DEEPEST = 30  # halvings of an interval that no tangent covers
 _HALF = math.log(0.5)
 _OUT_OF_REACH = "No mu could be proved for this composition. Raise the work limit with within(max_seconds=...)."
@@ -164,23 +166,6 @@ class Chords:
         return True
 
 
-def tail_holds(rho: Fraction, mu: Fraction, last: Fraction) -> bool:
-    """delta <= delta_mu from `last` on, for a composition whose moments are at most those of a Gaussian with R = 2 rho < mu^2.
-
-    With a = epsilon/mu - mu/2: delta <= exp(-(epsilon - R/2)^2 / (2R)) by Markov, and delta_mu is at least
-    phi(a) (a mu - 1) / ((a^2 + 1)(a + mu)). The logarithm of their ratio rises where epsilon (1/R - 1/mu^2) (epsilon - mu^2/2)
-    is at least 3 (docs/theory/conversions.md).
-    """
-    with precision(_BITS):
-        r, m, e = ball(2 * rho), ball(mu), ball(last)
-        a = e / m - m / 2
-        gap = 1 / r - 1 / (m * m)
-        if not (bool(gap > 0) and bool(a * m > 2) and bool(e * gap * a * m >= 3)):
-            return False
-        fraction_part = (a * m - 1) / ((a * a + 1) * (a + m)) / (2 * arb.pi()).sqrt()
-        return bool(e * e / 2 * gap + (r - m * m) / 8 + fraction_part.log() > 0)
-
-
 @steady
 def tightest_mu(composition: Composition) -> GaussianDP:
     """Bounds of the least mu for which it is mu-GDP, less than 1e-6 apart in relative terms.
@@ -207,6 +192,11 @@ def is_near_gaussian(composition: Composition, mu: Fraction) -> bool:
     return has_gaussians_only(composition) and _MuSearch(composition).is_covered(mu)
 
 
+def is_gdp(composition: Composition, mu: Fraction) -> bool:
+    """Proved: mu-GDP. By the same chords as `tightest_mu`, as fine as this mu needs them; not proved says nothing."""
+    return _MuSearch(composition, mu * (1 - _FOR_ROUNDING)).proves(mu)
+
+
 def is_too_small(composition: Composition, mu: Fraction) -> bool:
     """Proved: no mu-GDP, because the Renyi divergence of order 2, which is 2 rho, is mu^2 at most under mu-GDP."""
     return has_gaussians_only(composition) and bool(mu * mu < 2 * composition.rho)
@@ -229,12 +219,15 @@ def _terms_per_point(composition: Composition) -> int:
 class _MuSearch:
     """Upper bounds from chords and tails, lower bounds from violations, until they meet or the work limit is reached."""
 
-    def __init__(self, composition: Composition) -> None:
+    def __init__(self, composition: Composition, aim: Fraction | None = None) -> None:
         self._composition = composition
+        self._aim = aim
         self._rho = Fraction(composition.rho) if math.isfinite(composition.rho) else None
         terms = composition.effort.terms
         self._coarse = min(max(terms // _TERMS_PER_INTERVAL, _FEWEST), _COARSE)
         self._chords = Chords(composition, max(terms // _terms_per_point(composition), 4 * self._coarse))
+        if aim is not None:
+            self._chords.most *= _MORE
         self._near = near_gaussian(composition)
         end = float(composition.epsilon_bounds(0).upper)
         self._end = Fraction(end) if math.isfinite(end) else None
@@ -257,6 +250,18 @@ class _MuSearch:
                 return GaussianDP(lower, math.nextafter(float(upper), math.inf), where)
         raise AccuracyError(_OUT_OF_REACH)
 
+    def proves(self, mu: Fraction) -> bool:
+        """Whether mu is proved, by intervals that need no more than the aim; one epsilon that needs more ends it."""
+        first = self._end if self._end is not None else None if self._rho is None else self._rho
+        last = None if first is None else self._last(mu)
+        if first is None or last is None:
+            return False
+        self._look_at([first * i / self._coarse for i in range(self._coarse)])
+        try:
+            return self._proved(last, Fraction(0)) <= mu
+        except AccuracyError:
+            return False
+
     def is_covered(self, mu: Fraction) -> bool:
         """Whether the theorem near the Gaussian proves this mu at every epsilon."""
         last = self._last(mu)
@@ -264,6 +269,8 @@ class _MuSearch:
 
     def _goal(self, relative: Fraction) -> Fraction:
         """The mu that is to be proved: a little above one that is violated, and where losses are unbounded above sqrt(2 rho)."""
+        if self._aim is not None:
+            return self._aim
         base = self._best[0]
         if self._end is None and self._rho is not None:
             base = max(base, self._composition.mu)
@@ -302,6 +309,8 @@ class _MuSearch:
             needed, z = self._chords.needs(waiting, float(self._goal(relative)))
             self._look_at(self._touching(waiting, needed, z))
             goal = self._goal(relative)
+            if self._aim is not None and self._best[0] > goal:
+                raise AccuracyError(_OUT_OF_REACH)
             room = self._chords.most - len(self._chords.known)
             divided: list[Interval] = []
             for i in np.argsort(-needed).tolist():
@@ -313,7 +322,7 @@ class _MuSearch:
                     settled.append((float(needed[i]), float(z[i]), waiting[i]))
             waiting = divided
         least = max((n for n, _, _ in settled), default=0.0)
-        if not math.isfinite(least):
+        if not math.isfinite(least) or (self._aim is not None and least > self._aim):
             raise AccuracyError(_OUT_OF_REACH)
         return self._checked(max(self._goal(relative), Fraction(least)), settled)
 

@@ -33,14 +33,17 @@ from exactdp.optimize.objective_bound import ObjectiveBound, objective_bound
 from exactdp.optimize.prices import Price, requirement_prices
 from exactdp.optimize.problem import BudgetProblem
 from exactdp.optimize.requirements import Requirement, read_requirements
+from exactdp.optimize.round_budgets import best_multiples
 from exactdp.optimize.rounding import group_steps, raised_steps, rounded_down
 from exactdp.optimize.search import Aim, Search
 from exactdp.optimize.water_filling import SummedErrors
+from exactdp.optimize.whole_curve import SIZES, WholeCurve, decides, sees
 
 DIGITS = (2, 12)
 USUAL_DIGITS = 6
 _ATTEMPTS = 14
-_QUICK = 1e-3  # of the budget: what a quick proof may cost before a slow one is tried
+_QUICK = 4e-6, 3e-5  # of the budget: what is left to quick proofs of a mu, at first and at most
+_SLOW = 4e-5  # the same for slow ones, whose work falls with it
 _HALVINGS, _SLOW_HALVINGS = 4, 2
 _WORTH_WHILE = 3e-5  # of the budget: what is left over from which on a closer share is looked for
 _RIPPLE = 0.5  # of log delta: more budget does not lower it by more
@@ -157,6 +160,8 @@ def best(
             reached = min(reached, first.at(unknowns))
             aim = _next_aim(aim, aim.at(unknowns) * (1 + share), sums[place + 1], objectives[place + 1].worst)
     design = rounded_and_proved(search, wanted, unknowns, shown_digits, steps)
+    if any(steps) and sees(release, wanted):
+        design = _with_best_multiples(problem, wanted, aim, design, steps)
     values = tuple(one.value(design) for one in objectives)
     # what the first objective reached before others had their share: a bound cannot come nearer to the design's own value
     bound = objective_bound(problem, wanted, first, design, min(values[0], reached))
@@ -234,14 +239,30 @@ def _next_aim(aim: Aim, cap: float, errors: SummedErrors, worst: bool) -> Aim:
 def _searched(
     problem: BudgetProblem, wanted: Target, guarantee: Guarantee, aim: Aim, start: Floats
 ) -> tuple[Search, Floats]:
-    """The best unknowns that a search finds, and the search; where one of several epsilons will do, again with closer ones."""
+    """The best unknowns that a search finds, and the search; where one of several epsilons will do, again with closer ones.
+
+    The epsilons of a mu or a beta are found for every design anew where it is small.
+    """
+    small = sees(problem.release, wanted)
+    if decides(wanted) and small:
+        rough, close = curve_searches(problem, wanted, aim)
+        return close, close.scaled(rough.beyond(rough.found(start)))
     rounds: tuple[float, ...] = NEARER if any(len(choice) > 1 for choice in guarantee.choices) else ()
     search = Search(problem, guarantee, aim)
     found = search.found(start, thorough=not rounds)
     for apart in rounds:
         search = Search(problem, guarantee.nearer(wanted, search.look(found), apart), aim)
         found = search.improved(found, thorough=apart == rounds[-1])
+    if small and search.is_very_coarse(found):
+        rough, close = curve_searches(problem, wanted, aim)
+        found = search.better(found, close.scaled(rough.beyond(found)))
     return search, found
+
+
+def curve_searches(problem: BudgetProblem, wanted: Target, aim: Aim) -> tuple[Search, Search]:
+    """Searches on estimates of whole curves, rough and close."""
+    rough, close = (Search(problem, WholeCurve.of_target(wanted, size), aim) for size in SIZES)
+    return rough, close
 
 
 def is_proved(wanted: Target, design: Release, quick: bool = False) -> bool:
@@ -254,8 +275,9 @@ def is_proved(wanted: Target, design: Release, quick: bool = False) -> bool:
             found = int(sides(rough_points(design, [one.epsilon])[0], one.delta).max())
             if found < 0:
                 continue
-        if isinstance(one, MeetsMu) and quick:
-            if not all(one.at_once(pair) for pair in design.compositions):
+        if isinstance(one, MeetsMu):
+            proved = one.at_once if quick else one.holds
+            if not all(proved(pair) for pair in design.compositions):
                 return False
         elif design_side(one, design) >= 0:
             return False
@@ -266,21 +288,37 @@ def rounded_and_proved(
     search: Search, wanted: Target, unknowns: Floats, digits: int, steps: tuple[Fraction, ...]
 ) -> Release:
     """The design of the unknowns, short and proved; where rounding has cost the guarantee, with a little less budget."""
-    for quick in (True, False) if any(isinstance(one, MeetsMu) for one in each_target(wanted)) else (False,):
-        back, failed = 0.0, 0.0
+    slow = any(isinstance(one, MeetsMu) for one in each_target(wanted))
+    for quick in (True, False) if slow else (False,):
+        back, failed = 0.0 if not slow else _QUICK[0] if quick else _SLOW, 0.0
         for attempt in range(_ATTEMPTS):
             found = _proved_less(search, wanted, unknowns, back, digits, steps, attempt, quick)
             if found is not None:
                 halvings = 0 if back == 0 else _HALVINGS if quick else _SLOW_HALVINGS
                 return _with_more(search, wanted, unknowns, (failed, back), digits, steps, found, quick, halvings)
-            if quick and back > _QUICK:
+            if quick and back >= _QUICK[1]:
                 break
+            if quick:
+                back = _QUICK[1] / 4
             back, failed = max(4 * back, 10.0**-digits), back
     raise AccuracyError(
         "No design could be proved to meet the target with these requirements. Loosen a requirement or the guarantee, or "
         "allow more "
         "digits."
     )
+
+
+def _with_best_multiples(
+    problem: BudgetProblem, wanted: Target, aim: Aim, design: Release, steps: tuple[Fraction, ...]
+) -> Release:
+    """The design with the best multiples of the steps about its own."""
+    found = best_multiples(
+        curve_searches(problem, wanted, aim),
+        problem.unknowns(design),
+        steps,
+        lambda other: is_proved(wanted, other),
+    )
+    return problem.design(found)
 
 
 def _proved_less(

@@ -146,16 +146,17 @@ class BudgetProblem:
             table[level][query] = ratio * unknowns[g]
         return replace(self.release, table=table)
 
+    def unknowns(self, design: Release) -> tuple[Fraction, ...]:
+        """The unknowns of a design."""
+        first = {g: i for i, g in reversed(list(enumerate(self.group.tolist())))}
+        cells = [self.cells[first[g]] for g in range(self.count)]
+        ratios = [self.ratios[first[g]] for g in range(self.count)]
+        return tuple(design.table[level][query] / r for (level, query), r in zip(cells, ratios, strict=True))
+
     def start(self) -> Floats:
         """The unknowns of the given design, within the bounds."""
-        first = {g: i for i, g in reversed(list(enumerate(self.group.tolist())))}
-        now = [self._budget(first[g]) / self.ratios[first[g]] for g in range(self.count)]
-        found: Floats = np.clip(np.array([float(x) for x in now]), self.low, self.high)
+        found: Floats = np.clip(np.array([float(x) for x in self.unknowns(self.release)]), self.low, self.high)
         return found
-
-    def _budget(self, i: int) -> Fraction:
-        level, query = self.cells[i]
-        return self.release.table[level][query]
 
 
 def _limits(one: Requirement, now: Fraction, kind: CellNoise) -> tuple[Fraction | None, Fraction | None]:

@@ -29,6 +29,9 @@ _SHAPED = 3e-3  # differences of slopes from which steps are worth while: the ga
 _COARSE = 8.0  # sigma2 below which delta ripples, and a pattern search is worth while
 _TRIALS, _PATIENCE = 160, 30  # of it, and of those that do not help in a row
 _LARGEST_PATTERN = 12  # unknowns of it
+_VERY_COARSE = 2.0  # sigma2 below which budgets are tried beyond those that miss the guarantee
+_FACTORS = np.geomspace(2.0, 1.004, 60)  # of them, along lines of some shapes
+_SHAPES, _SPREAD = 10, 0.08
 _SEED = 20
 """Of the directions that the pattern search tries: the same search every time."""
 
@@ -108,6 +111,51 @@ class Search:
         design = self.design(unknowns)
         return self._seen.get(design, lambda: self.guarantee.look(design))
 
+    def is_very_coarse(self, unknowns: Floats) -> bool:
+        """Whether delta may fall where budgets rise."""
+        return bool(self.problem.budgets(unknowns).max() > 1 / _VERY_COARSE)
+
+    def beyond(self, start: Floats) -> Floats:
+        """The same from unknowns that are good already, where noise is very coarse also beyond budgets that miss the guarantee.
+
+        Delta is not monotone there, and larger budgets may meet the guarantee again.
+        """
+        if not self.is_very_coarse(start):
+            return start
+        self._note(start)
+        if self._best is None:
+            return start
+        value, draw = self._best[0], np.random.default_rng(_SEED)
+        for k in range(_SHAPES + len(start)):
+            at = self._best[1]
+            if k < _SHAPES:
+                raised = at * np.exp(draw.standard_normal(len(at)) * (_SPREAD if k else 0.0))
+                lines = np.outer(_FACTORS, raised)
+            else:
+                lines = np.where(np.arange(len(at)) == k - _SHAPES, np.outer(_FACTORS, at), at)
+            for other in np.clip(lines, self._low, self.problem.high):
+                if self.aim.at(other) < self._best[0] * (1 - 1e-6) and self._meets(other):
+                    self._best = self.aim.at(other), other
+                    break
+        if self._best[0] < value and self.problem.count <= _LARGEST_PATTERN:
+            self._note(self.scaled(self._best[1]))
+            self._pattern()
+        return self._best[1]
+
+    def better(self, one: Floats, other: Floats) -> Floats:
+        """The second, a little less where it needs be, if it meets the guarantee with a smaller objective than the first."""
+        other = np.clip(self.scaled(other), self._low, self.problem.high)
+        return other if self._meets(other) and self.aim.at(other) < self.aim.at(one) else one
+
+    def value(self, unknowns: tuple[Fraction, ...]) -> float:
+        """The objective of exact unknowns; infinite where an earlier aim has got worse than its cap."""
+        at = np.array([float(y) for y in unknowns])
+        return np.inf if self._breaks(at) else self.aim.at(at)
+
+    def excess(self, unknowns: tuple[Fraction, ...]) -> float:
+        """By how much log delta of exact unknowns is above the target."""
+        return self.guarantee.look(self.problem.design(unknowns)).excess
+
     def _shape(self, at: Floats) -> float:
         """By how much the cost of budget differs from cell to cell, beyond what the total says."""
         free = self.problem.low[self.problem.group] < self.problem.high[self.problem.group]
@@ -117,7 +165,7 @@ class Search:
 
     def _note(self, at: Floats) -> float:
         value = self.aim.at(at)
-        if self.look(at).excess <= 0 and not self._breaks(at) and (self._best is None or value < self._best[0]):
+        if self._meets(at) and (self._best is None or value < self._best[0]):
             self._best = value, at
         return value
 
@@ -198,6 +246,9 @@ class Search:
         at = np.clip(at * (self.look(at).room - 1e-9), self._low, self.problem.high)
         if self.aim.at(at) < value * (1 - 1e-8) and not self._breaks(at):
             self._note(at if self.look(at).excess <= 0 else self.scaled(at))
+
+    def _meets(self, at: Floats) -> bool:
+        return self.look(at).excess <= 0 and not self._breaks(at)
 
     def _breaks(self, at: Floats) -> bool:
         """Whether an earlier aim has got worse than its cap."""
