@@ -75,8 +75,8 @@ MUTANTS = [
     (
         "pairs that may be the worst ruled out",
         "accounting/shared_pairs.py",
-        "((tops >= largest) | (bottoms <= smallest))",
-        "((tops >= largest + 1e-3) | (bottoms <= smallest - 1e-3))",
+        "(tops >= known) & open_still",
+        "(tops >= known + 1e-3) & open_still",
     ),
     (
         "members on the line searched at less than half the budget",

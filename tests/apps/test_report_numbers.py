@@ -15,6 +15,7 @@ import mpmath
 import pytest
 from report_pages import DESIGN, Reader
 
+from exactdp import census
 from exactdp.apps.report.content import Content, gather
 from exactdp.apps.report.decision import MemoQuestion
 from exactdp.apps.report.page import render
@@ -337,6 +338,16 @@ def test_the_memo_recommends_by_its_objective(content: Content) -> None:
         assert said in words
     silent = dataclasses.replace(content, decision=dataclasses.replace(decision, typical={}))
     assert "No typical counts were given" in render(silent, charts=False)
+    sourced = dataclasses.replace(content, decision=dataclasses.replace(decision, source="Counted by nobody."))
+    assert "Counted by nobody. Others with --typical." in render(sourced, charts=False)
+
+
+def test_margins_of_the_census_are_judged_by_people_by_area_unless_counts_are_given() -> None:
+    persons = census.release("dhc-persons-us")
+    assert MemoQuestion().checked(persons)[2] == {"State": 6_499_006, "County": 105_456, "Block": 41}
+    assert MemoQuestion(typical={"Block": "23"}).checked(persons)[2] == {"Block": 23}
+    assert MemoQuestion(typical={}).checked(persons)[2] == {}
+    assert MemoQuestion().checked(census.release("dhc-units-us"))[2] == {}
 
 
 @pytest.mark.parametrize(

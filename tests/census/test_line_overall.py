@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from flint import arb
 
+import exactdp.accounting.line_pairs
+import exactdp.accounting.shared_pairs
 import exactdp.census.overall
 from exactdp import Composition, DiscreteGaussian
 from exactdp.accounting.line_pairs import LinePairs
@@ -64,6 +66,48 @@ def test_overall_epsilon_delta_beta_and_curve(kind: str) -> None:
     np.testing.assert_allclose(curve.beta, narrow.beta, rtol=1e-9, atol=1e-15)
     np.testing.assert_allclose(curve.beta, narrow.beta, rtol=1e-5, atol=1e-300)
     assert (curve.beta <= narrow.beta * (1 + 1e-9)).all()
+
+
+def many() -> LineFamily:
+    """Six members without a common lattice, the last with coarse noise: 21 pairs, of which six have many nodes."""
+    found = []
+    for i, p in enumerate((1009, 1013, 1019, 1021, 1031, 1033)):
+        weights = [Fraction(40 + i, p), *[Fraction(31, p + 2)] * 6, *[Fraction(23 + i, 997)] * 6]
+        weights.append((Fraction(7, 5) if i == 5 else Fraction(1, 2)) - sum(weights))
+        found.append({DiscreteGaussian(1 / w): weights.count(w) for w in sorted(set(weights))})
+    return LineFamily(tuple(found), tuple((i, j) for i in range(6) for j in range(i, 6)))
+
+
+@pytest.mark.parametrize("few", [0, 2, 6])
+def test_a_look_at_all_pairs_and_another_at_the_worst_is_the_account_of_all(
+    few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever contours the second look is on (of few pairs by themselves, of light ones, of all): the worst bounds are narrow,
+    as if every pair had been asked narrowly, and every pair's overlap with what it is then."""
+    monkeypatch.setattr(exactdp.accounting.line_pairs, "FEW_SUSPECTS", few)
+    pairs, epsilons = LinePairs(many()), [Fraction(1, 4), Fraction(1), Fraction(3)]
+    assert pairs.count > exactdp.accounting.shared_pairs.FEW
+    together = pairs.table_of_worst(epsilons)
+    exact = pairs.table(range(pairs.count), epsilons)
+    for bracket, narrow in ((together.delta, exact.delta), (together.rest, exact.rest)):
+        assert (bracket.log_lower() <= narrow.log_upper()).all()
+        assert (narrow.log_lower() <= bracket.log_upper()).all()
+    for i, epsilon in enumerate(epsilons):
+        alone = pairs.table_of_worst([epsilon])
+        rows = np.array(together.rows()).reshape(7, pairs.count, -1)[:, :, i]
+        assert np.array_equal(rows, np.array(alone.rows()))  # an answer does not depend on the others
+        worst = Extremes.of(alone)
+        assert worst.log_delta[1] - worst.log_delta[0] <= 2 * pairs.resort_width
+        assert worst.rest[2] - worst.rest[1] <= 2 * pairs.resort_width * worst.rest[2]
+
+
+def test_what_no_finer_contour_takes_keeps_the_bounds_of_the_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = LinePairs(many())
+    rough = next(pairs.screen([Fraction(1)]))
+    monkeypatch.setattr(LineFamily, "some_contours", lambda *_: ())
+    monkeypatch.setattr(LineFamily, "own_contours", lambda *_: ())
+    found = pairs.table_of_worst([Fraction(1)], resorts=False)
+    assert np.array_equal(np.array(found.delta.rows()), np.array(rough.delta.rows()))
 
 
 def test_only_pairs_that_may_be_the_worst_are_narrowed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,9 @@ from exactdp.accounting.directions import BothDirections
 from exactdp.accounting.planner import grid_suits, quick_answers_for
 from exactdp.accounting.privacy_profile import point_of_values
 from exactdp.accounting.separate_pairs import HELD, Question
-from exactdp.accounting.shared_pairs import USELESS, SharedPairs, region_of_rung
+from exactdp.accounting.shared_pairs import FEW, USELESS, SharedPairs, region_of_rung
 from exactdp.accounting.tradeoff_dual import beta_from_profile
-from exactdp.brackets import Point, both, mirrored_brackets
+from exactdp.brackets import Bracket, Point, both, mirrored_brackets, overwrite
 from exactdp.cache import Recent
 from exactdp.doubles import Bools, Floats, Ints
 from exactdp.engine.effort import Effort
@@ -33,6 +33,8 @@ from exactdp.numbers import log_rational
 
 _RESORT_WIDTH = 1e-10
 _RESORT_WIDTH_BETA = 1e-9  # beta is a difference of larger numbers
+FEW_SUSPECTS = 6
+"""Pairs that may be the worst which are asked on contours of their own."""
 _SUITED_HELD = 1 << 16
 _UNKNOWN = (0.0, 0.0, 1.0, 0.0, 0.0, 1.0, -math.inf)  # the rows of a point of which nothing is known
 _Evaluate = Callable[[Place, Ints, list[Fraction], Ints], Values]
@@ -102,6 +104,35 @@ class LinePairs(SharedPairs):
     def _grid(self) -> GridFamily:
         return GridFamily(self.family)
 
+    def rough_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point | None:
+        """On rough contours, where pairs are many."""
+        evaluate = partial(self.family.evaluate, rough=ROUGH[-1])
+        return self._by(evaluate, pairs, epsilons, index) if self.count > FEW else None
+
+    def _look_again(self, point: Point, asked: tuple[Ints, Sequence[Fraction], Ints], some: Ints) -> None:
+        """Pairs that are few at their epsilon on contours of their own, light ones of many on those that they share."""
+        pairs, epsilons, index = asked
+        for part, look in (
+            (some[~_are_many(index[some])], self.few_at),
+            (some[_are_many(index[some])], partial(self._by, self._among_light)),
+        ):
+            if len(part):
+                rough = Point.of_rows(np.array(point.rows())[:, part])
+                overwrite(point, part.tolist(), rough.within(look(pairs[part], epsilons, index[part])))
+
+    def _among_light(self, place: Place, pairs: Ints, thresholds: list[Fraction], index: Ints) -> Values:
+        """Light pairs on contours that they share; the others by themselves where they are few, else on those of all pairs."""
+        light = self.family.light(place, ROUGH[-1])
+        mine = np.isin(pairs, light)
+        many = ~mine
+        many[many] = _are_many(index[many])
+        rows = np.empty((4, len(pairs)))
+        for part, how in ((mine, {"among": light}), (many, {}), (~mine & ~many, {"alone": ALONE})):
+            if part.any():
+                found = self.family.evaluate(place, pairs[part], thresholds, index[part], **how)
+                rows[:, part] = [*found.bracket.rows(), found.log_slope]
+        return Values(Bracket(rows[0], rows[1], rows[2]), rows[3])
+
     def screen(self, epsilons: Sequence[Fraction], widths: Widths = ROUGH[-1]) -> Iterator[Point]:
         """On rough contours, in a fraction of the time."""
         everyone, evaluate = np.arange(self.count), partial(self.family.evaluate, rough=widths)
@@ -111,6 +142,10 @@ class LinePairs(SharedPairs):
     def epsilons_of_few(self, questions: list[Question]) -> tuple[Floats, Floats]:
         """On contours of each pair by itself: for a few pairs these take less time than those that all share."""
         return self._alone.epsilons(questions)
+
+    def few_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
+        """On contours of each pair by itself."""
+        return self._alone.shared_at(pairs, epsilons, index)
 
     @cached_property
     def _alone(self) -> _PairsAlone:
@@ -167,3 +202,9 @@ class _PairsAlone(LinePairs):
     def shared_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
         """On contours of each pair by itself."""
         return self._at(pairs, epsilons, index, ALONE)
+
+
+def _are_many(index: Ints) -> Bools:
+    """Which questions have an epsilon that more than a few have."""
+    result: Bools = np.bincount(index, minlength=1)[index] > FEW_SUSPECTS
+    return result

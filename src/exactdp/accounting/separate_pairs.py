@@ -57,8 +57,9 @@ class PairAnswers(ABC):
         """Certified delta and 1 - delta of each pair at each epsilon, one pair after the other."""
         return self.profile([Question(pair, e) for pair in pairs for e in epsilons])
 
-    def table_of_worst(self, epsilons: Sequence[Fraction]) -> Point:
-        """`table` of all pairs; those that are proved not to be the worst at an epsilon may be wider there."""
+    def table_of_worst(self, epsilons: Sequence[Fraction], resorts: bool = True) -> Point:
+        """`table` of all pairs; those that are proved not to be the worst at an epsilon may be wider there, and all of them
+        where nothing slower is to be asked (no `resorts`)."""
         return self.table(range(self.count), epsilons)
 
     def one_by_one(

@@ -80,17 +80,19 @@ class SharedPairs(PairAnswers):
 
     def table(self, pairs: Sequence[int], epsilons: Sequence[Fraction]) -> Point:
         """Certified delta and 1 - delta of each pair at each epsilon, one pair after the other."""
-        asked = _every(pairs, epsilons)
+        asked = every(pairs, epsilons)
         return self._resorted(*asked, self.shared_at(*asked))
 
-    def table_of_worst(self, epsilons: Sequence[Fraction]) -> Point:
-        """`table` of all pairs; those that are proved not to be the worst at an epsilon may be wider there."""
-        asked = _every(range(self.count), epsilons)
+    def table_of_worst(self, epsilons: Sequence[Fraction], resorts: bool = True) -> Point:
+        """`table` of all pairs; those that are proved not to be the worst at an epsilon may be wider there, and all of them
+        as wide as shared contours leave them without `resorts`."""
+        asked = every(range(self.count), epsilons)
         point = self.rough_at(*asked)
         if point is None:
-            return self._resorted(*asked, self.shared_at(*asked), self._may_be_worst)
-        self._look_again(point, asked, np.flatnonzero(point.is_wide(self.resort_width) & self._may_be_worst(point)))
-        return self._resorted(*asked, point, self._may_be_worst)
+            point = self.shared_at(*asked)
+        else:
+            self._look_again(point, asked, np.flatnonzero(point.is_wide(self.resort_width) & self._may_be_worst(point)))
+        return self._resorted(*asked, point, self._may_be_worst) if resorts else point
 
     def _look_again(self, point: Point, asked: tuple[Ints, Sequence[Fraction], Ints], some: Ints) -> None:
         """Put the bounds on shared contours in place of some of the rough ones."""
@@ -99,11 +101,19 @@ class SharedPairs(PairAnswers):
             overwrite(point, some.tolist(), self.shared_at(pairs[some], epsilons, index[some]))
 
     def _may_be_worst(self, point: Point) -> Bools:
-        return may_be_worst(point, self.count)
+        return may_be_worst(point, self.count, self.resort_width)
 
     def shared_table(self, pairs: Sequence[int], epsilons: Sequence[Fraction]) -> Point:
         """`table` as narrow as shared contours make it."""
-        return self.shared_at(*_every(pairs, epsilons))
+        return self.shared_at(*every(pairs, epsilons))
+
+    def shared_table_of_few(self, pairs: Sequence[int], epsilons: Sequence[Fraction]) -> Point:
+        """`table` of a few pairs as narrow as shared contours make it."""
+        return self.few_at(*every(pairs, epsilons))
+
+    def few_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
+        """`shared_at` of a few pairs."""
+        return self.shared_at(pairs, epsilons, index)
 
     def _resorted(
         self,
@@ -192,16 +202,24 @@ def both_ends_hold(delta: Bracket, target: Floats, error: Floats) -> Bools:
     return result
 
 
-def may_be_worst(point: Point, count: int) -> Bools:
-    """Where, in a table of `count` pairs, a pair may have the largest delta or the smallest 1 - delta at its epsilon."""
-    tops, bottoms = (ends.reshape(count, -1) for ends in (point.delta.log_upper(), point.rest.log_lower()))
-    largest = point.delta.log_lower().reshape(count, -1).max(axis=0)
-    smallest = point.rest.log_upper().reshape(count, -1).min(axis=0)
-    result: Bools = ((tops >= largest) | (bottoms <= smallest)).ravel()
-    return result
+def may_be_worst(point: Point, count: int, width: float = 0.0) -> Bools:
+    """Where, in a table of `count` pairs, a pair may have the largest delta or the smallest 1 - delta at its epsilon.
+
+    Of the two, one that is known to within `width`, relative to it, has no such pairs: there is nothing more to find.
+    """
+    result = np.zeros((count, len(point.log_density) // count), dtype=bool)
+    for bottoms, tops in (
+        (point.delta.log_lower(), point.delta.log_upper()),
+        (-point.rest.log_upper(), -point.rest.log_lower()),
+    ):
+        tops, known = tops.reshape(count, -1), bottoms.reshape(count, -1).max(axis=0)
+        with np.errstate(invalid="ignore"):  # nothing is known at all
+            open_still = ~(tops.max(axis=0) - known <= width)
+        result |= (tops >= known) & open_still
+    return result.ravel()
 
 
-def _every(pairs: Sequence[int], epsilons: Sequence[Fraction]) -> tuple[Ints, Sequence[Fraction], Ints]:
+def every(pairs: Sequence[int], epsilons: Sequence[Fraction]) -> tuple[Ints, Sequence[Fraction], Ints]:
     """Each pair at each epsilon, one pair after the other."""
     each = np.repeat(np.array(pairs, dtype=np.int64), len(epsilons))
     return each, epsilons, np.tile(np.arange(len(epsilons)), len(pairs))

@@ -37,6 +37,7 @@ _PLACES = 25  # slopes at which the likely ones of more are found, which curves 
 _FEW_SUSPECTS = 6  # pairs that are asked one by one
 _SMALL_FROM = 3.0  # deviations above the mean from which delta is too small for its width to matter to 1 - delta
 _DRAWN = 1e-5  # bounds further apart than this, relative to the upper one, are seen in a table of five digits
+_SHOWN_BETA = 1e-7  # the same for beta, of which a page shows up to eight digits
 _QUESTIONS = 1 << 16  # that are asked of the pairs at once
 
 _AskEpsilons = Callable[[list[Question]], tuple[Floats, Floats]]
@@ -209,14 +210,21 @@ class Overall:
             top = estimated_top(guide, alpha, start, math.sqrt(self.pairs.spread))
             attempts = [(self._worst_shared, top), (self.worst, top), *attempts]
         for worst, top_or_none in attempts:
-            if not found[1] - found[0] <= self.pairs.resort_width_beta * found[1]:
+            if not found[1] - found[0] <= self._width_beta * found[1]:
                 found = both(found, self.beta_by_dual(alpha, worst, top_or_none))
         return found
 
-    def _worst_shared(self, epsilons: Sequence[Fraction], some: Sequence[int] | None = None) -> Point:
-        """`worst`, of all pairs or of some, as narrow as shared contours make it."""
+    @property
+    def _width_beta(self) -> float:
+        """Bounds of beta further apart than this, relative to it, are narrowed by slower ways."""
         assert isinstance(self.pairs, SharedPairs)
-        table = self.pairs.shared_table(self._all if some is None else some, epsilons)
+        return self.pairs.resort_width_beta
+
+    def _worst_shared(self, epsilons: Sequence[Fraction], some: Sequence[int] | None = None) -> Point:
+        """`worst`, of all pairs or of a few, as narrow as contours make it that are planned for several epsilons."""
+        assert isinstance(self.pairs, SharedPairs)
+        pairs = self.pairs
+        table = pairs.table_of_worst(epsilons, False) if some is None else pairs.shared_table_of_few(some, epsilons)
         return _worst_of(map(Extremes.of, _by_epsilon(table, len(epsilons))))
 
     def beta(self, alpha: Fraction) -> tuple[float, float]:
@@ -234,7 +242,9 @@ class Overall:
     def _likely_near(self, epsilon: float) -> list[int]:
         """Pairs that are likely to be the worst within a deviation of an epsilon. Heuristic: affects speed only."""
         half = math.sqrt(self.pairs.spread) / 2
-        found = self.extremes([Fraction(abs(epsilon + i * half)) for i in range(-2, 3)])
+        near = [Fraction(abs(epsilon + i * half)) for i in range(-2, 3)]
+        points = self.pairs.screen(near)
+        found = self.extremes(near) if points is None else map(Extremes.of, points)
         return sorted({pair for worst in found for pair in (worst.by_delta, worst.by_rest)})
 
     @property
@@ -253,7 +263,7 @@ class Overall:
         start, scale = self._start(alpha), math.sqrt(self.pairs.spread)
         if not isinstance(self.pairs, SharedPairs):
             return beta_from_profile(self.worst, alpha, start, scale)
-        enough = self.pairs.resort_width_beta / 10
+        enough = self._width_beta / 10
         return beta_from_profile(worst or self.worst, alpha, start, scale, enough=enough, top=top)
 
     @property
@@ -334,6 +344,15 @@ class _Suspects:
         del self.left[pair]
         self.lower, self.upper = max(self.lower, low), max(self.upper, high)
         self.at = self.upper
+
+
+class QuickOverall(Overall):
+    """The worst over many pairs for someone who waits: beta is about seven digits narrow."""
+
+    @property
+    def _width_beta(self) -> float:
+        """As a page shows it."""
+        return _SHOWN_BETA
 
 
 class SeparateOverall(Overall):

@@ -24,7 +24,7 @@ from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds, Point
 from exactdp.census.cell_noise import DISCRETE_GAUSSIAN
 from exactdp.census.grids import Grids
-from exactdp.census.overall import Overall, SeparateOverall, sides
+from exactdp.census.overall import Overall, QuickOverall, SeparateOverall, sides
 from exactdp.census.releases import Release
 from exactdp.census.runners import Runner
 from exactdp.doubles import Floats
@@ -149,6 +149,25 @@ def _line_family(release: Release) -> LineFamily:
 
 overall_of = lru_cache(maxsize=2)(make_overall)
 """`make_overall`, kept for the next question about the same release."""
+
+
+@lru_cache(maxsize=2)
+def quick_overall_of(release: Release) -> Overall:
+    """The engine for someone who waits for a few numbers and curves of a release: where its pairs are many and share no coarse
+    lattice, rough contours on the line and finer ones for the worst pairs, else `overall_of`."""
+    if len(release.pairs) > FEW:
+        lattice = _lattice_family(release)
+        if lattice is None or not lattice.can_share or _is_fine(lattice):
+            line = _line_family(release)
+            if line.can_share:
+                return QuickOverall(LinePairs(line))
+    return overall_of(release)
+
+
+def shares_lattice(release: Release) -> bool:
+    """Whether all pairs share a lattice, on which balls tell the worst of them apart."""
+    family = _lattice_family(release)
+    return len(release.pairs) > 1 and family is not None and family.can_share
 
 
 @steady

@@ -57,7 +57,11 @@ def _report(
     ] = None,
     typical: Annotated[
         list[str] | None,
-        typer.Option("--typical", metavar="LEVEL=COUNT", help="A typical count, to judge margins by; repeatable."),
+        typer.Option(
+            "--typical",
+            metavar="LEVEL=COUNT",
+            help="A typical count, to judge margins by; repeatable. Without it, people by area in the 2020 Census's own designs.",
+        ),
     ] = None,
     jobs: shell.JobsOption = "1",
     dask: shell.DaskOption = None,
@@ -80,7 +84,7 @@ def _report(
     release = source.whole("report")
     promised = read_digits(digits, "--digits")
     grids, asked = Grids.of_report(delta)
-    memo = MemoQuestion(_others(against or []), within, dict(map(_count, typical or [])))
+    memo = MemoQuestion(_others(against or []), within, dict(map(_count, typical)) if typical else None)
     memo.checked(release)
     with make_runner(shell.read_jobs(jobs), dask) as runner:
         with shell.progress("bounds of pairs", len(release.pairs) * len(grids.deltas)) as done:

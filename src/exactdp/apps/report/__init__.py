@@ -52,6 +52,6 @@ def build(
 
     For the memo: other designs by their names (`against`), the epsilon that may be spent (`within`; then the option with the
     smallest margin at the lowest level is recommended, else the one with the least epsilon), and a typical count of some levels
-    (`typical`), against which margins are judged.
+    (`typical`), against which margins are judged (default: people by area on average, for designs of the 2020 Census).
     """
     return render(gather(study, summary, delta, digits, date, MemoQuestion(against, within, typical)), charts)

@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 from exactdp.census.cell_noise import USUAL
 from exactdp.census.margins import noise_of
+from exactdp.census.pair_results import quick_overall_of
 from exactdp.census.releases import Release
 from exactdp.census.summary import EpsilonRow
+from exactdp.census.typical_counts import SOURCE, typical_counts
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.zcdp import zcdp_epsilon
 from exactdp.numbers import Number, rational, shown, whole
@@ -45,7 +47,9 @@ class Decision:
     within: Fraction | None
     level: str
     typical: Mapping[str, int]
-    """A typical count at a level, where one was given."""
+    """A typical count at a level, where one was given or there is a source for it."""
+    source: str = ""
+    """Where the counts come from that were not given."""
 
     @property
     def chosen(self) -> Option | None:
@@ -72,7 +76,8 @@ def cell_margins(release: Release, level: str) -> list[tuple[str, int]]:
 
 
 class MemoQuestion(NamedTuple):
-    """What a memo is asked beside the design: other designs by their names, the epsilon that may be spent, typical counts."""
+    """What a memo is asked beside the design: other designs by their names, the epsilon that may be spent, typical counts (None:
+    those of the 2020 Census where the design is one of its own)."""
 
     against: Mapping[str, Release] | None = None
     within: Number | None = None
@@ -85,7 +90,8 @@ class MemoQuestion(NamedTuple):
             raise InvalidInputError(
                 f"A memo takes at most {MOST_OPTIONS} other designs. Found {len(others)}; leave some out."
             )
-        return others, None if limit is None else rational(limit, "within"), _typical(release, self.typical or {})
+        typical = typical_counts(release) if self.typical is None else _typical(release, self.typical)
+        return others, None if limit is None else rational(limit, "within"), typical
 
 
 def decide(release: Release, row: EpsilonRow, asked: MemoQuestion) -> Decision:
@@ -98,11 +104,12 @@ def decide(release: Release, row: EpsilonRow, asked: MemoQuestion) -> Decision:
         options.append(_option("A with less noise", release.scaled(saving.factor), row.delta))
     options += [_option(name, other, row.delta) for name, other in given.items()]
     lowest = list(release.table)[-1]
-    return Decision(row.delta, tuple(options), limit, lowest, typical)
+    source = SOURCE if asked.typical is None and typical else ""
+    return Decision(row.delta, tuple(options), limit, lowest, typical, source)
 
 
 def _option(name: str, release: Release, delta: Fraction) -> Option:
-    epsilon = float(release.account().epsilon(delta))
+    epsilon = quick_overall_of(release).epsilon(delta)[1]
     return Option(name, release, epsilon, zcdp_epsilon(release.rho, delta))
 
 

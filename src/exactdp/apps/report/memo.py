@@ -144,6 +144,7 @@ def _usable(content: Content, decision: Decision) -> Markup:
         return text(head, paragraph(*told))
     judged = ", ".join(f"{level} ({count:,})" for level, count in decision.typical.items())
     lead = f"Judged against typical counts: {judged}. Unusable: the 95\u202f% margin is at least as large as the count."
+    lead += f" {decision.source} Others with --typical." if decision.source else ""
     if not decision.unusable:
         return text(head, paragraph(lead, " No cell of this design is."))
     together: dict[tuple[str, int, int], list[str]] = {}

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -59,6 +60,7 @@ _CONTOURS_HELD = 32
 _HIGHEST_RUNG = 20  # 80 deviations; what is beyond is left to the pairs' own contours
 _SKELETONS_HELD = 24
 _TABLE = 1 << 22  # doubles held at once
+_LIGHT = 4.0  # times the nodes of most pairs
 _FEW = 256  # terms at one threshold for which sharing its phases is not worth while
 Place = tuple[int, Payoff, int]
 """Class, payoff and index of a rung."""
@@ -77,6 +79,9 @@ class LineFamily(LineMembers):
         default_factory=lambda: Recent(_CONTOURS_HELD), init=False, repr=False, compare=False
     )
     _own_contours: Recent[tuple[Place, int, Width], tuple[LineFamilyContour, ...]] = field(
+        default_factory=lambda: Recent(_CONTOURS_HELD), init=False, repr=False, compare=False
+    )
+    _some_contours: Recent[tuple[Place, bytes], tuple[LineFamilyContour, ...]] = field(
         default_factory=lambda: Recent(_CONTOURS_HELD), init=False, repr=False, compare=False
     )
     _skeletons: Recent[tuple[int, Payoff, int, int, Width], tuple[tuple[LineSkeleton, ...], Ints]] = field(
@@ -103,15 +108,33 @@ class LineFamily(LineMembers):
     def own_contours(self, place: Place, pair: int, width: Width) -> tuple[LineFamilyContour, ...]:
         """A contour of one rung for one pair by itself; none where that takes too many nodes."""
 
-        def build() -> tuple[LineFamilyContour, ...]:
-            where = self.ladders[place[0]].rung(*place[1:])
-            try:
-                skeletons, _ = LineSkeleton.build(self, np.array([pair]), [where], *width)
-            except (LatticeTooFineError, AccuracyError):
-                return ()
-            return tuple(LineFamilyContour.plan(skeleton, where) for skeleton in skeletons)
-
+        build = partial(self._contours_of, place, np.array([pair]), (width,))
         return self._own_contours.get((place, pair, width), build) if place[2] <= _HIGHEST_RUNG else ()
+
+    def some_contours(self, place: Place, some: Ints) -> tuple[LineFamilyContour, ...]:
+        """The contours of one rung for some of its pairs, which take less time where these have fewer nodes than the others."""
+        build = partial(self._contours_of, place, some, self.widths)
+        return self._some_contours.get((place, some.tobytes()), build) if place[2] <= _HIGHEST_RUNG else ()
+
+    def _contours_of(self, place: Place, some: Ints, widths: tuple[Width, ...]) -> tuple[LineFamilyContour, ...]:
+        """The contours of some pairs of a rung: what one width leaves out has the next."""
+        where, left = self.ladders[place[0]].rung(*place[1:]), some
+        found: list[LineSkeleton] = []
+        for width in widths:
+            if len(left):
+                with suppress(LatticeTooFineError, AccuracyError):
+                    skeletons, left = LineSkeleton.build(self, left, [where], *width)
+                    found += skeletons
+        return tuple(LineFamilyContour.plan(skeleton, where) for skeleton in found)
+
+    def light(self, place: Place, rough: Widths) -> Ints:
+        """The pairs of a rung that have few nodes: not many times those of most pairs. Heuristic: affects speed only."""
+        nodes = np.full(len(self.pairs), np.inf)
+        for contour in self.contours(place, rough):
+            nodes[contour.skeleton.pairs] = contour.count
+        mine = self.classes[place[0]]
+        light: Ints = mine[nodes[mine] <= _LIGHT * np.median(nodes[mine])]
+        return light
 
     def _skeletons_of(self, place: Place, rough: Widths | None) -> tuple[LineSkeleton, ...]:
         """The skeletons of a rung: those of most pairs, which neighbouring rungs share (the lowest has a period of its own); for
@@ -156,14 +179,17 @@ class LineFamily(LineMembers):
         thresholds: list[Fraction],
         index: Ints,
         alone: Width | None = None,
+        among: Ints | None = None,
         rough: Widths | None = None,
     ) -> Values:
         """Certified values, one for each pair and threshold (by its index) given, all on one rung.
 
-        On shared contours, on `rough` ones, or on those of each pair `alone`. Results do not depend on what is asked together.
-        Where there is no contour the bounds are 0 and 1.
+        On shared contours, on `rough` ones, on those of each pair `alone`, or on those of the pairs `among` which they are.
+        Results do not depend on what is asked together. Where there is no contour the bounds are 0 and 1.
         """
-        if alone is None:
+        if among is not None:
+            contours = self.some_contours(place, among)
+        elif alone is None:
             contours = self.contours(place, rough)
         else:
             contours = tuple(c for pair in distinct(pairs).tolist() for c in self.own_contours(place, pair, alone))

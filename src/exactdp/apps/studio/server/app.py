@@ -18,9 +18,8 @@ from exactdp.apps.studio.server.responses import Events, add_errors, file_reply,
 from exactdp.apps.studio.server.scheduler import Scheduler
 from exactdp.apps.studio.server.static_files import CHECKED, Static, static_reply
 from exactdp.apps.studio.server.strict_body import StrictRoute
-from exactdp.apps.studio.work.designs import described
+from exactdp.apps.studio.work.designs import described, opened
 from exactdp.apps.studio.work.dispatch import QUESTIONS
-from exactdp.apps.studio.work.typical_counts import opened
 from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
 

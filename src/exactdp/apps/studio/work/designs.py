@@ -10,12 +10,20 @@ from fractions import Fraction
 from typing import Any
 
 from exactdp.apps.studio.limits import AT_MOST
-from exactdp.apps.studio.schema.answers import UNTIMED, AllPairs, BudgetFiles, CheckedDesign, DesignAnswer
+from exactdp.apps.studio.schema.answers import (
+    UNTIMED,
+    AllPairs,
+    BudgetFiles,
+    CheckedDesign,
+    DesignAnswer,
+    OpenedDesign,
+)
 from exactdp.census.budget_csv import budget_csv
 from exactdp.census.budget_design import Draft, checked, single_spaced
 from exactdp.census.budget_files import budget_toml, parse_budget
 from exactdp.census.grids import Grids
 from exactdp.census.releases import Release
+from exactdp.census.typical_counts import SOURCE, typical_counts
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import positive, shown
 
@@ -147,6 +155,12 @@ def described(release: Release) -> DesignAnswer:
     """A design with what follows from it."""
     _few(release)
     return {"design": design_of(release), **all_pairs(release)}
+
+
+def opened(release: Release) -> OpenedDesign:
+    """A design to be opened, with typical counts where there is a source for them."""
+    typical = {level: str(count) for level, count in typical_counts(release).items()}
+    return {**described(release), "typical": typical, "typical_source": SOURCE if typical else ""}
 
 
 def all_pairs(release: Release) -> AllPairs:

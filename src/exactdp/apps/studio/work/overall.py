@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypedDict
 
-from exactdp.accounting.pairs import Pairs
 from exactdp.apps.studio.schema import answers
 from exactdp.apps.studio.schema.answers import OverallRows, Quantity
 from exactdp.apps.studio.work.designs import Record, all_pairs, read_grids, release_of
 from exactdp.apps.studio.work.pair import beta_rows, curve_epsilons, other_accounts
 from exactdp.census.grids import Grids
-from exactdp.census.pair_results import overall_of
+from exactdp.census.overall import Overall
+from exactdp.census.overall_answers import OverallAnswers
+from exactdp.census.pair_results import quick_overall_of, shares_lattice
 from exactdp.census.releases import Release
-from exactdp.census.study import Study
 from exactdp.census.worst_pair import Candidates
 from exactdp.numerals import whole_text
 
@@ -74,27 +75,39 @@ def part(question: Record) -> dict[str, dict[Quantity, OverallRows]]:
 
 def _rows(release: Release, question: Record) -> dict[Quantity, OverallRows]:
     at = [Fraction(text) for text in question["at"]]
-    study, rho = release.account(), release.rho
+    all_of_them = _Quickly(release)
     quantity = question["quantity"]
     if quantity == "tradeoff":
-        curve = overall_of(release).drawn_curve(int(at[0]))
+        curve = quick_overall_of(release).drawn_curve(int(at[0]))
         return {"tradeoff": list(map(_point, curve.alpha.tolist(), curve.beta.tolist()))}
     if quantity == "beta":
-        return {"beta": beta_rows(study, rho, at)}
+        return {"beta": beta_rows(all_of_them, release.rho, at)}
     if quantity == "worst_pair":
         return {"worst_pair": [_worst_pair(release, delta) for delta in at]}
     if quantity == "epsilon":
-        return {"epsilon": [_epsilon_row(study, rho, delta) for delta in at]}
-    return {quantity: _delta_rows(study, rho, at, quantity)}
+        return {"epsilon": [_epsilon_row(all_of_them, delta) for delta in at]}
+    return {quantity: _delta_rows(all_of_them, at, quantity)}
+
+
+@dataclass(frozen=True)
+class _Quickly(OverallAnswers):
+    """The guarantee of a release for someone who waits for it."""
+
+    release: Release
+
+    @property
+    def _overall(self) -> Overall:
+        return quick_overall_of(self.release)
 
 
 def _point(alpha: float, beta: float) -> answers.TradeOffPoint:
     return {"alpha": alpha, "beta": beta}
 
 
-def _delta_rows(study: Study, rho: Fraction, at: list[Fraction], quantity: Quantity) -> list[answers.OverallDelta]:
-    is_drawn = quantity == "delta_curve"
-    bounds = overall_of(study.release).drawn_deltas(at) if is_drawn else list(zip(*study.delta_bounds(at), strict=True))
+def _delta_rows(release: _Quickly, at: list[Fraction], quantity: Quantity) -> list[answers.OverallDelta]:
+    is_drawn, rho = quantity == "delta_curve", release.release.rho
+    drawn = quick_overall_of(release.release).drawn_deltas
+    bounds = drawn(at) if is_drawn else list(zip(*release.delta_bounds(at), strict=True))
     return [
         {
             "epsilon": float(epsilon) if is_drawn else whole_text(epsilon),
@@ -111,14 +124,16 @@ def _worst_pair(release: Release, delta: Fraction) -> answers.WorstPair:
 
     Balls tell them apart where all pairs share a lattice; without one they would take seconds for each.
     """
-    in_balls = isinstance(overall_of(release).pairs, Pairs)
-    pair, tied = Candidates.of(release, delta=delta).settled(in_balls)
+    suspects = quick_overall_of(release).suspects(delta)
+    least = max(low for low, _ in suspects.values())
+    left = {release.pairs[i]: ends for i, ends in suspects.items() if ends[1] >= least}
+    pair, tied = Candidates(release, "epsilon", delta, left).settled(len(left) > 1 and shares_lattice(release))
     return {"delta": whole_text(delta), "pair": list(pair), "tied": tied}
 
 
-def _epsilon_row(study: Study, rho: Fraction, delta: Fraction) -> answers.OverallEpsilon:
-    lower, upper = study.epsilon_bounds(delta)
-    proxy = study.release.proxy.epsilon_bounds(delta)
+def _epsilon_row(release: _Quickly, delta: Fraction) -> answers.OverallEpsilon:
+    lower, upper = release.epsilon_bounds(delta)
+    proxy, rho = release.release.proxy.epsilon_bounds(delta), release.release.rho
     return {
         "delta": whole_text(delta),
         "lower": lower,

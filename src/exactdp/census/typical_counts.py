@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from exactdp.apps.studio.schema.answers import OpenedDesign
-from exactdp.apps.studio.work.designs import described
 from exactdp.census.releases import Release
 
 PEOPLE = 331_449_281
@@ -17,8 +15,7 @@ SOURCE = (
 _OF_PEOPLE = ("dhc-persons-us", "pl94-persons-us")
 
 
-def opened(release: Release) -> OpenedDesign:
-    """A design to be opened, with typical counts where there is a source for them."""
+def typical_counts(release: Release) -> dict[str, int]:
+    """A typical count of each level for which there is a source."""
     known = AREAS if release.name in _OF_PEOPLE else {}
-    typical = {level: str(round(PEOPLE / areas)) for level, areas in known.items() if level in release.table}
-    return {**described(release), "typical": typical, "typical_source": SOURCE if typical else ""}
+    return {level: round(PEOPLE / areas) for level, areas in known.items() if level in release.table}
