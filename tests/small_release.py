@@ -33,3 +33,16 @@ sex = 0.25
 1 = []
 2 = ["Region"]
 """
+
+FINE_SURVEY = """
+title = "A survey with much noise"
+[levels.Nation]
+"age * sex" = "1/40"
+sex = "1/80"
+[levels.Region]
+"age * sex" = "1/40"
+[bypassed]
+1 = []
+2 = ["Region"]
+"""
+"""Of fine noise, which optimisers look at hundreds of times in a second or two."""

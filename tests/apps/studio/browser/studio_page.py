@@ -74,6 +74,13 @@ def wait_for(condition: Callable[[], object], patience: float = PATIENCE) -> Non
         time.sleep(0.03)
 
 
+def written(page: Page) -> str:
+    """The fragment of the page's address, once the design as it is stands there."""
+    expect(page.locator("body")).to_have_attribute("data-address", "written")
+    fragment: str = page.evaluate("() => location.hash")
+    return fragment
+
+
 def number(page: Page, tile: str) -> float | None:
     """The safe end of a certified number that a tile shows."""
     text = page.locator(f"#{tile}").get_attribute("data-value")

@@ -24,6 +24,7 @@ from studio_page import (
     upload,
     wait_for,
     with_budget,
+    written,
 )
 
 import exactdp
@@ -161,7 +162,7 @@ def test_a_reload_that_began_before_the_address_was_written_keeps_the_steps(page
     """A reload goes to the address of its beginning; what was written while it was under way is kept beside that, too."""
     cell(page, "detailed", "Block").fill("0.01")
     shows(page, "epsilon-value", with_budget(DHC, "Block", "detailed", "0.01").proxy.epsilon("1e-10"))
-    page.wait_for_timeout(400)
+    written(page)
     page.evaluate("""window.addEventListener("pagehide", () => {
       const [key, kept] = ["exactdp-studio/steps", JSON.parse(sessionStorage.getItem("exactdp-studio/steps"))];
       sessionStorage.setItem(key, JSON.stringify({ ...kept, fragment: "#d=later", before: location.hash }));
@@ -178,8 +179,7 @@ def test_a_link_opens_the_same_design_elsewhere(page: Page, browser: Browser, ad
     cell(page, "detailed", "Block").fill("0.02")
     second = with_budget(DHC, "Block", "detailed", "0.02").proxy.epsilon("1e-10")
     shows(page, "epsilon-value", second)
-    page.wait_for_timeout(400)
-    fragment = page.evaluate("() => location.hash")
+    fragment = written(page)
     assert fragment.startswith("#d=")
     assert len(fragment) < 6_000
     other = Visit(browser, address)
@@ -227,13 +227,13 @@ def test_the_link_is_copied(visit: Visit) -> None:
 
 def test_back_leads_to_the_design_before(page: Page) -> None:
     before = DHC.proxy.epsilon("1e-10")
-    page.wait_for_timeout(500)
+    written(page)
     page.locator("#open").click()
     page.locator("[data-release=dhc-units-us]").click()
     units = census.release("dhc-units-us").proxy.epsilon("1e-10")
     shows(page, "epsilon-value", units)
     wait_for(lambda: page.evaluate("() => history.length") > 2)
-    page.wait_for_timeout(500)
+    written(page)
     page.go_back()
     shows(page, "epsilon-value", before)
     page.go_forward()

@@ -72,7 +72,7 @@ const scenarios = new Scenarios(overall, () => {
   frontier.draw();
 });
 const exchange = new ExchangeView(store, table);
-const lock = new Lock(store, () => overall.result);
+const lock = new Lock(store, () => overall.found);
 const trade = new Trade(store, () => lock.epsilon);
 const frontier = new Frontier(store, scenarios);
 let lastCause = null; // of a change of the design
@@ -128,7 +128,7 @@ function calibrate() {
 
 function optimize() {
   const { design, ask } = store.state;
-  const present = overall.result?.epsilon[0];
+  const present = overall.found?.epsilon[0];
   optimizeDialog({
     design: asked(design),
     levels: design.levels.map(({ name }) => name),

@@ -21,7 +21,8 @@ from exactdp.numerals import whole_text
 QUICK_NODES = 4_000
 LONG_PAIR = 100_000
 """Budgets times different budgets: on two cores a pair takes milliseconds up to about this, and seconds beyond."""
-_SPREAD = 1e-4  # alphas at which the curves of zCDP and of the Gaussian formula begin, evenly in log odds
+_SPREAD = 1e-4  # alphas from which on the curve of zCDP has points evenly in log odds
+_DEEP = 12  # decades below 1 from which on it has one in each: a logarithmic axis shows as many
 _NOT_IN_FIRST_HALF: Record = {"alphas": [], "tradeoff": None, "noise": False}
 _NOT_IN_SECOND_HALF: Record = {"deltas": [], "epsilons": [], "delta_curve": None, "risk": False}
 
@@ -145,22 +146,26 @@ def curve_epsilons(rho: Fraction, asked: Mapping[str, Any]) -> list[Fraction]:
 
 def tradeoff_curve(composition: Composition, num: int) -> answers.TradeOff:
     """The trade-off curve from below, beside that of the Gaussian formula."""
-    curve, alphas = composition.tradeoff(num), alphas_for(num)
+    curve = composition.tradeoff(num)
+    alphas = curve.alpha.tolist()
     return {
-        "alpha": curve.alpha.tolist(),
+        "alpha": alphas,
         "beta": curve.beta.tolist(),
-        "gaussian": {"alpha": [float(a) for a in alphas], "beta": gaussian_beta(composition.mu, alphas).tolist()},
+        "gaussian": {"alpha": alphas, "beta": gaussian_beta(composition.mu, alphas).tolist()},
     }
 
 
 def alphas_for(num: int) -> list[Fraction]:
-    """0, 1 and alphas between them, even in log odds."""
+    """0, 1 and alphas between them: even in log odds and, where there are enough, in the decades beyond."""
     if num < 3:
         return []
     far = math.log(1 / _SPREAD)
+    deep = [Fraction(1, 10**i) for i in range(_DEEP, round(-math.log10(_SPREAD)), -1)]
+    deep = deep if num >= 4 * len(deep) else []
+    num -= 2 * len(deep)
     odds = [far * (2 * i / (num - 3) - 1) if num > 3 else 0.0 for i in range(num - 2)]
     inner = [Fraction(f"{1 / (1 + math.exp(-x)):.4g}") for x in odds]
-    return [Fraction(0), *dict.fromkeys(inner), Fraction(1)]
+    return [Fraction(0), *deep, *dict.fromkeys(inner), *(1 - alpha for alpha in reversed(deep)), Fraction(1)]
 
 
 def noise(allocation: Allocation) -> answers.NoiseOfPath:

@@ -5,7 +5,7 @@ import { LatestQuestion } from "./latest.js";
 import { pairQuestion } from "./questions.js";
 
 const CURVES = { delta_curve: { num: 65, least: "1e-15" }, tradeoff: { num: 49 }, noise: true };
-const ZCDP_POINTS = 25;
+const ZCDP_POINTS = 41;
 const MOST_CONVERSIONS = 200;
 const REST = 300; // ms without an edit before zCDP's curve is asked for: it is not to hold up the next one
 const RETRY = 1500; // ms after which a server that is gone is asked again

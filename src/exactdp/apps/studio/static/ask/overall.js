@@ -7,6 +7,7 @@ const MOST_KEPT = 60; // answers
 
 export class OverallRun {
   result = null; // of the present design
+  #known = null; // of it so far
   #controller = null;
   #resting = null;
   #answers = new Map();
@@ -24,6 +25,11 @@ export class OverallRun {
     return this.#controller !== null;
   }
 
+  /** What is known of the present design, perhaps its epsilon alone. */
+  get found() {
+    return this.result ?? this.#known;
+  }
+
   /** The answer to a question, if it was asked before. */
   recall(question) {
     return this.#answers.get(JSON.stringify(question)) ?? null;
@@ -38,7 +44,7 @@ export class OverallRun {
   /** The design has changed: what is known of it belongs to the past, and a run for it is ended. */
   invalidate() {
     this.cancel();
-    this.result = null;
+    this.result = this.#known = null;
     clearTimeout(this.#resting);
   }
 
@@ -91,6 +97,7 @@ export class OverallRun {
       if (line.event === "part") {
         this.view.advanced(line.done, line.steps);
         known[line.quantity]?.push(...line.rows);
+        this.#known = known;
         this.view.known(known);
       }
       if (line.event === "done") {

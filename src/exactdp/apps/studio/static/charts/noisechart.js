@@ -52,7 +52,7 @@ export class NoiseChart {
     this.drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.drawing.setAttribute("aria-label", this.#inWords());
     const nodes = [element("path", { class: "axis", d: `M${MARGIN.left} ${bottom}H${width - MARGIN.right}` })];
-    for (const value of logTicks(low - pad, high + pad, (width - MARGIN.left - MARGIN.right) / 52)) {
+    for (const value of logTicks(low - pad, high + pad, (width - MARGIN.left - MARGIN.right) / 38)) {
       const x = toX(Math.log10(value)).toFixed(1);
       nodes.push(element("path", { class: "gridline", d: `M${x} ${MARGIN.top}V${bottom}` }));
       nodes.push(element("text", { class: "tick middle", x, y: bottom + 15 }, value.toLocaleString("en")));
@@ -94,7 +94,7 @@ export class NoiseChart {
           cy: y.toFixed(1),
           r: Math.min(6, 3 + Math.sqrt(count - 1)).toFixed(1),
         },
-        element("title", {}, `${level.level}: ${count} ${count === 1 ? "query" : "queries"} at ${about(value, 5)}`),
+        element("title", {}, `${level.level}: ${count} ${count === 1 ? "query" : "queries"} at ${Number.isInteger(value) ? value.toLocaleString("en") : about(value, 5)}`),
       ),
     );
     return [element("path", { class: `span ${kind}`, d: span }), ...dots];
@@ -120,8 +120,10 @@ export class NoiseChart {
   }
 }
 
+/** From the least to the largest; margins are whole numbers and shown as they are. */
 function range(values) {
-  const [low, high] = [about(Math.min(...values), 3), about(Math.max(...values), 3)];
+  const text = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : about(value, 3));
+  const [low, high] = [text(Math.min(...values)), text(Math.max(...values))];
   return low === high ? low : `${low} – ${high}`;
 }
 

@@ -3,7 +3,7 @@
 import { keepRecent, keepSteps, keptSteps } from "./memory.js";
 import { fromFragment, toFragment } from "./share.js";
 
-const DELAY = 200; // ms after a change
+const DELAY = 700; // ms without a change: to write it takes the browser longer than to draw the answer to an edit
 const TOO_LONG = "The design is too long for a link. It is kept in this browser; to share it, save the design file.";
 const NEW_ENTRIES = ["open", "calibrate"]; // causes of a change that the back button takes back
 
@@ -16,7 +16,9 @@ export class Address {
   constructor(store, { kept, damaged }) {
     Object.assign(this, { store, kept, damaged });
     window.addEventListener("popstate", () => this.#follow());
-    window.addEventListener("pagehide", () => store.state && keepSteps(store, this.#before));
+    const keep = () => store.state && keepSteps(store, this.#before);
+    window.addEventListener("pagehide", keep);
+    document.addEventListener("visibilitychange", () => document.hidden && keep()); // a hidden page may end without a word
   }
 
   /** What the address, or this browser for this address, has of a design; null if there is nothing. */
@@ -32,6 +34,7 @@ export class Address {
     if (NEW_ENTRIES.includes(cause) && location.hash) this.#isNew = true;
     if (cause === "back") return;
     clearTimeout(this.#waiting);
+    document.body.dataset.address = "to be written";
     this.#waiting = setTimeout(() => this.writeNow(), this.#isNew ? 0 : DELAY);
   }
 
@@ -44,7 +47,7 @@ export class Address {
       this.#before = this.#isNew ? null : location.hash;
       history[this.#isNew ? "pushState" : "replaceState"](null, "", fragment);
       this.#isNew = false;
-      keepSteps(this.store, this.#before);
+      document.body.dataset.address = "written";
       keepRecent(state.design.title || state.design.name, fragment);
       this.kept(isLink ? null : TOO_LONG);
     } catch (error) {

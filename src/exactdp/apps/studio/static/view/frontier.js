@@ -4,9 +4,8 @@ import { ask, failure } from "../ask/api.js";
 import { LatestQuestion } from "../ask/latest.js";
 import { asked } from "../ask/questions.js";
 import { FrontierChart } from "../charts/frontier.js";
-import { byId, listen } from "../dom.js";
+import { byId, listen, setText } from "../dom.js";
 import { levelNames } from "../state/design.js";
-import { notify } from "./notices.js";
 
 const FACTORS = ["1/2", "2/3", "4/5", "1", "5/4", "3/2", "2"];
 const REST = 600; // ms without an edit
@@ -37,8 +36,12 @@ export class Frontier {
     }
     if (!byId("frontier").open) return;
     const key = JSON.stringify([state.design.levels, state.design.paths, state.ask.delta]);
-    if (key === this.#of) return this.draw();
+    if (key === this.#of) {
+      this.#say("");
+      return this.draw();
+    }
     clearTimeout(this.#resting);
+    this.#say("Being worked out.");
     this.#resting = setTimeout(() => this.#ask(key, state), REST);
   }
 
@@ -49,12 +52,18 @@ export class Frontier {
           await ask("/frontier", { design: asked(design), delta: asks.delta, factors: FACTORS }, signal)
         ).rows;
         this.#of = key;
+        this.#say("");
         this.draw();
       } catch (error) {
         const problem = failure(error);
-        if (problem) notify("error", `Frontier: ${problem.message}`, { key: "frontier", seconds: 12 });
+        if (problem) this.#say(problem.message);
       }
     });
+  }
+
+  /** What stands beside the choice of a level: how far the account is, or why there is none. */
+  #say(sentence) {
+    setText(byId("frontier-statement"), sentence);
   }
 
   draw() {

@@ -11,6 +11,7 @@ import { FIELDS } from "./frame.js";
 import { inWords, showPair } from "./headline.js";
 import { announce, dismiss, notify } from "./notices.js";
 
+const LITTLE = 1e-4; // of a count: a margin smaller than that is not told apart
 const TYPING = 400; // ms for which an unfinished number is not called an error
 const SLOW = 250; // ms after which the page says that it is working
 const VERY_SLOW = 700; // ms after that when the numbers shown are called those of an earlier design
@@ -148,7 +149,7 @@ function showUsefulness({ levels }, counts) {
     if (!count) return [];
     const margin = Math.max(...queries.map(({ margin95 }) => margin95));
     const share = margin / count;
-    const judged = share >= 1 ? "unusable" : `${about(100 * share, 2)}%`;
+    const judged = share >= 1 ? "unusable" : share < LITTLE ? `below ${100 * LITTLE}%` : `${about(100 * share, 2)}%`;
     const text = `${level}: a count of ${count.toLocaleString("en")}, ±${margin.toLocaleString("en")} (${judged})`;
     return [make("span", { className: share >= 1 ? "unusable" : "" }, text)];
   });
