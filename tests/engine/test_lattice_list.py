@@ -19,7 +19,7 @@ from exactdp.engine.effort import Effort
 from exactdp.engine.line import lattice_list
 from exactdp.engine.line.common_lattice import divided
 from exactdp.engine.line.enumeration import Enumeration, ListedValues
-from exactdp.engine.line.lattice_bins import SLICES, Cells, LatticeBins
+from exactdp.engine.line.lattice_bins import SLICES, LatticeBins, ListCells
 from exactdp.engine.line.lattice_list import (
     TILT,
     HalfTilts,
@@ -59,7 +59,7 @@ def _by(method: type, lists: LatticeLists, e: Fraction) -> tuple[Bracket, Payoff
     found = lists.under(rung)
     if not isinstance(found, method):  # too short to be counted
         anchor = replace(lists.rest, anchor=lists.rest.anchor + rung.index * _apart(lists.total))
-        found = LatticeBins(lists.total, rung, anchor, lists.lattice, Cells.of(anchor, lists._step))
+        found = LatticeBins(lists.total, rung, anchor, lists.lattice, ListCells.of(anchor, lists._step))
     assert isinstance(found, method)
     return found.evaluate([threshold(e)])[0], rung.payoff
 
@@ -176,7 +176,7 @@ def test_values_are_counted_on_the_right_side_of_every_threshold() -> None:
     step = 0.01
     values = np.sort(np.random.default_rng(3).uniform(-1, 1, 3000))
     rest = ListedValues(arb(0), values, np.full(3000, 1 / 3000), 0.0, 0.0, 0.0)
-    cells = Cells.of(rest, step)
+    cells = ListCells.of(rest, step)
     assert (np.diff(cells.begins) > 0).sum() == SLICES
     lists = _lists(DECIMAL, OTHERS)
     assert lists._step == pytest.approx(step, rel=1e-12)

@@ -41,7 +41,7 @@ def most_nodes_matter(total: TotalLoss, nodes: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Division:
+class LatticeDivision:
     """The step of a lattice, and how many steps the unit of each part has, 0 for parts that are listed."""
 
     step: Fraction
@@ -51,7 +51,7 @@ class Division:
     work: float
 
 
-def divided(total: TotalLoss) -> Division | None:
+def divided(total: TotalLoss) -> LatticeDivision | None:
     """The best division of the parts; None where all are too many, or where a loss has no rational unit."""
     units = [part.loss.step for part in total.parts]
     known = [u for u in units if u is not None]
@@ -66,7 +66,7 @@ def divided(total: TotalLoss) -> Division | None:
     if points > MOST_POINTS or listed > MOST_LISTED or work > _MOST_WORK:
         return None
     strides = tuple(0 if n % step else n // step for n in whole)
-    return Division(Fraction(step, scale), strides, points, listed, work)
+    return LatticeDivision(Fraction(step, scale), strides, points, listed, work)
 
 
 class _Sizes:

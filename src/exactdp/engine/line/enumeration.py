@@ -326,13 +326,13 @@ class Enumeration(OneByOne):
         steps = min(n, BLOCK) + n / BLOCK + min(m, BLOCK) + SUFFIX_UNITS
         relative = self._relative + (steps + abs(self._lam) * 4) * UNIT + (abs(self._lam) + 1) * 2 * error
         first = self._first_above(starts)
-        tails = _Tails(self._values, first, starts)
+        tails = _ListTails(self._values, first, starts)
         weights = self._asking.weights
         discounted = tails.of(self._above_discounted, self._lam + 1)
         slope = block_sum(weights * discounted)
         if self._payoff is Payoff.DELTA:
             wide = self._with_doubtful(first, starts - 4 * error)
-            over = block_sum(weights * _Tails(self._values, wide, starts).of(self._above, self._lam))
+            over = block_sum(weights * _ListTails(self._values, wide, starts).of(self._above, self._lam))
             value = block_sum(weights * tails.gains(self._above_gains, self._above_discounted, self._lam))
             wrong = over * 2 * error + value * math.expm1(min(2 * relative, 700.0))
             largest = 1 / (1 + self._lam)  # of e^{-tilt u} (1 - e^{-u})
@@ -383,7 +383,7 @@ class Enumeration(OneByOne):
         return np.where(first > 0, np.exp(self._lam * gap) * self._below[at], 0.0)
 
 
-class _Tails:
+class _ListTails:
     """Sums over the values of a sorted list that are above each start t, the first of them at a known place."""
 
     def __init__(self, values: Floats, first: Ints, starts: Floats) -> None:

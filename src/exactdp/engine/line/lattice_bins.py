@@ -38,7 +38,7 @@ def even_step(lattice: ListedValues) -> float:
 
 
 @dataclass(frozen=True)
-class Cells:
+class ListCells:
     """A list by the cells of a lattice: for each value the cell, from 0 on, how far it is into its cell, and its weight.
 
     Values come in the order of the slices of a cell that they lie in: slice i from begins[i] on.
@@ -55,7 +55,7 @@ class Cells:
     largest: float
 
     @classmethod
-    def of(cls, rest: ListedValues, step: float) -> Cells:
+    def of(cls, rest: ListedValues, step: float) -> ListCells:
         """The cells of a list, each one step long."""
         cell = np.floor(rest.values / step)
         inside = rest.values - cell * step
@@ -86,7 +86,7 @@ class LatticeBins(OneByOne):
     """A total loss under one tilt: points of a lattice, ascending and evenly apart, and a list of everything else."""
 
     def __init__(
-        self, total: TotalLoss, rung: LineRung, rest: ListedValues, lattice: ListedValues, cells: Cells
+        self, total: TotalLoss, rung: LineRung, rest: ListedValues, lattice: ListedValues, cells: ListCells
     ) -> None:
         self._payoff, self._tilt, self._lam, self._rung = rung.payoff, rung.tilt, float(rung.tilt), rung
         self._rest, self._lattice, self._cells = rest, lattice, cells

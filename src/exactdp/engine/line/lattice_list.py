@@ -18,9 +18,9 @@ from flint import arb
 from exactdp.balls import BITS, ball, precision
 from exactdp.cache import Recent
 from exactdp.doubles import ACCOUNT_SLACK, SUM_SLACK, UNIT, Floats, Ints
-from exactdp.engine.line.common_lattice import Division, divided, most_nodes_matter
+from exactdp.engine.line.common_lattice import LatticeDivision, divided, most_nodes_matter
 from exactdp.engine.line.enumeration import Enumeration, ListedValues, fold
-from exactdp.engine.line.lattice_bins import Cells, LatticeBins, even_step
+from exactdp.engine.line.lattice_bins import LatticeBins, ListCells, even_step
 from exactdp.engine.line.suffix_sums import MOST_STEP
 from exactdp.engine.line.tilts import LineRung
 from exactdp.engine.line.total_loss import Part, TotalLoss
@@ -75,7 +75,7 @@ class LatticeLists:
     )
 
     @classmethod
-    def plan(cls, total: TotalLoss, division: Division, looks: int) -> LatticeLists | None:
+    def plan(cls, total: TotalLoss, division: LatticeDivision, looks: int) -> LatticeLists | None:
         """The lists of a loss; None where they are more than may be looked at."""
         if division.points + division.listed > looks:
             return None
@@ -116,8 +116,8 @@ class LatticeLists:
         return n > LONG_LIST and n > _FULL * float(np.ptp(self.rest.values)) / self._step
 
     @cached_property
-    def _cells(self) -> Cells:
-        return Cells.of(self.rest, self._step)
+    def _cells(self) -> ListCells:
+        return ListCells.of(self.rest, self._step)
 
 
 def _apart(total: TotalLoss) -> Fraction | None:
@@ -127,7 +127,7 @@ def _apart(total: TotalLoss) -> Fraction | None:
     return sum(found, Fraction(0)) if found and len(found) == len(each) else None
 
 
-def lists_suit(total: TotalLoss, nodes: float = NODES) -> Division | None:
+def lists_suit(total: TotalLoss, nodes: float = NODES) -> LatticeDivision | None:
     """How large such lists are expected to be, where they are quicker than a Fourier sum of so many nodes; None elsewhere.
 
     Heuristic: affects speed and accuracy only.
