@@ -171,6 +171,26 @@ def test_lists_may_be_as_wrong_as_they_say(part: str, kind: str, sign: int, e: s
     assert found.upper[0] - found.lower[0] <= 60 * size
 
 
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_errors_of_values_count_where_the_mass_above_is_far_larger_than_delta(sign: int) -> None:
+    """A threshold just below the one value of a loss: what moves the value by a tenth of that moves delta by a tenth."""
+    lists, gap, size = _lists(DECIMAL, OTHERS), 1e-5, 1e-6
+    rung = lists.tilts.rung_of(7.0)
+    middle = len(lists.lattice.values) // 2
+    lattice = replace(lists.lattice, weights=np.eye(1, len(lists.lattice.values), middle)[0])
+    with precision(BITS):
+        anchor = lists.rest.anchor + rung.index * _apart(lists.total)
+        y = anchor + lattice.anchor + arb(float(lattice.values[middle])) - arb(gap)
+    found = []
+    for move in (0.0, sign * size):
+        rest = ListedValues(anchor, np.array([move]), np.ones(1), abs(move), 0.0, 0.0)
+        found.append(LatticeBins(lists.total, rung, rest, lattice, ListCells.of(rest, lists._step)).evaluate([y])[0])
+    assert found[0].width()[0] < 1e-6
+    assert found[1].lower[0] <= found[0].upper[0]
+    assert found[0].lower[0] <= found[1].upper[0]
+    assert found[1].upper[0] <= 1.5 * found[0].upper[0]
+
+
 def test_values_are_counted_on_the_right_side_of_every_threshold() -> None:
     """Slices of a cell before the threshold's own, after it, and its own value by value."""
     step = 0.01
