@@ -1,9 +1,14 @@
 """The overall epsilon of small survey designs, from nothing: pairs asked together beside the same pairs asked one by one.
 
     python benchmarks/small_surveys.py [DESIGNS [ONE_BY_ONE]]
+    python benchmarks/small_surveys.py --compositions [HOW_MANY]
 
 Three levels of 2 to 4 queries, sigma2 from 0.5 to 20 (log-uniform), budgets of 2 to 4 decimals, 3 or 4 paths. CPU time; of the
 first designs (3 unless told) the pairs are also asked one by one, and both answers have to overlap.
+
+With --compositions single compositions of the same kind, each from nothing: one path of such a survey, or two of them for
+neighbours that differ in a record. delta of so many (100 unless told) at the epsilon of the Gaussian approximation, and epsilon
+at delta = 1e-10 of as many others.
 """
 
 from __future__ import annotations
@@ -11,14 +16,18 @@ from __future__ import annotations
 import random
 import statistics
 import sys
+from collections import Counter
 from fractions import Fraction
 
 from any_design import DELTA, cpu
+from exactdp import Composition
+from exactdp.accounting.epsilon_search import gaussian_start
 from exactdp.accounting.separate_pairs import SeparatePairs
 from exactdp.census.overall import SeparateOverall
 from exactdp.census.pair_results import make_overall
 from exactdp.census.releases import Release
 
+LONG = 1.0  # CPU seconds from which a composition is named
 LEVELS = ("Nation", "State", "Block")
 
 
@@ -36,6 +45,32 @@ def survey(seed: int) -> Release:
     return Release(f"survey {seed}", "", "", table, paths)
 
 
+def composition(seed: int) -> Composition:
+    """A random composition of the same kind: of a path of a survey, or of two."""
+    release, draw = survey(seed), random.Random(-1 - seed)
+    paths = [draw.choice(sorted(release.allocations)) for _ in range(draw.randint(1, 2))]
+    return Composition(sum((Counter(release.allocations[path].mechanisms) for path in paths), Counter()))
+
+
+def compositions(count: int) -> None:
+    """delta and epsilon of so many compositions, each from nothing."""
+    print(f"{'CPU seconds, ' + str(count) + ' compositions':32} {'median':>6} {'second':>7} {'longest':>7}   widest")
+    delta = Fraction(DELTA)
+    rows: list[list[tuple[float, tuple[float, float]]]] = [[], []]
+    for seed in range(count):
+        one = composition(seed)
+        e = round(gaussian_start(2 * float(one.rho), delta), 3)
+        rows[0].append(cpu(lambda one=one, e=e: one.delta_bounds(e)))  # type: ignore[misc]
+        other = composition(count + seed)  # what was asked of a composition is held
+        rows[1].append(cpu(lambda one=other: one.epsilon_bounds(delta)))  # type: ignore[misc]
+        longest = max(row[-1][0] for row in rows)
+        if longest > LONG:
+            times = f"{rows[0][-1][0]:.2f}", f"{rows[1][-1][0]:.2f}"
+            print(f"    delta of {seed}: {times[0]} s, epsilon of {count + seed}: {times[1]} s", flush=True)
+    report("delta", rows[0])
+    report("epsilon at 1e-10", rows[1])
+
+
 def one_by_one(release: Release) -> SeparateOverall:
     """The same pairs with nothing shared."""
     return SeparateOverall(SeparatePairs(tuple(release.pair(*pair).mechanisms for pair in release.pairs)))
@@ -49,7 +84,10 @@ def report(title: str, found: list[tuple[float, tuple[float, float]]]) -> None:
 
 
 def main() -> None:
-    """Both ways, and whether they agree."""
+    """Both ways, and whether they agree; or single compositions."""
+    if sys.argv[1:2] == ["--compositions"]:
+        compositions(int(sys.argv[2]) if len(sys.argv) > 2 else 100)
+        return
     designs = int(sys.argv[1]) if len(sys.argv) > 1 else 30
     few = int(sys.argv[2]) if len(sys.argv) > 2 else 3
     delta = Fraction(DELTA)

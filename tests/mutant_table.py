@@ -343,8 +343,8 @@ MUTANTS = [
     (
         "values listed: a value too many",
         "engine/line/enumeration.py",
-        'first = np.searchsorted(self._values, starts, side="right")',
-        'first = np.searchsorted(self._values, starts, side="right") + 1',
+        "first = self._first_above(starts)",
+        "first = self._first_above(starts) + 1",
     ),
     (
         "coarse values left out",

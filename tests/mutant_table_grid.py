@@ -1,4 +1,4 @@
-"""The mutants of the grid method and of noise given by a table."""
+"""The mutants of the grid method, of lattices with lists, and of noise given by a table."""
 
 from __future__ import annotations
 
@@ -7,17 +7,78 @@ TESTS = {
     for name in ("splitting", "window", "convolution", "grid_fft", "lists")
 }
 
+for _name in ("lattice_list", "lattice_bins", "suffix_sums"):
+    TESTS[f"engine/line/{_name}.py"] = ["tests/engine/test_lattice_list.py"]
+TESTS["mechanisms/discrete_gaussian.py"] = ["tests/engine/test_lattice_list.py", "tests/engine/test_bounds.py"]
+
 TESTS["engine/family/line_grid.py"] = ["tests/engine/test_line_grid.py"]
 
 for _name in ("integer_noise", "integer_tables", "outcomes"):
     TESTS[f"mechanisms/{_name}.py"] = ["tests/mechanisms/test_integer_noise.py"]
 
+_LISTS = "engine/line/lattice_list.py"
+_BINS = "engine/line/lattice_bins.py"
 _NOISE = "mechanisms/integer_noise.py"
 _GRID = "engine/grid/grid_fft.py"
 _SPLITTING = "engine/grid/splitting.py"
 _CONVOLUTION = "engine/grid/convolution.py"
 
 MUTANTS = [
+    (
+        "one more unit of tilt moves by the unit and not by the variance",
+        "mechanisms/discrete_gaussian.py",
+        "return self.sensitivity * self.weight",
+        "return self.weight",
+    ),
+    ("lists that stay where they are under another tilt", _LISTS, "ball(rung.index * (", "ball(0 * ("),
+    ("what a list leaves out is not counted", _LISTS, "one.missing + two.missing + lost", "one.missing + two.missing"),
+    (
+        "half of what a list leaves out",
+        _LISTS,
+        "float(np.sum(a * tails[count])) * (1 + SUM_SLACK)",
+        "float(np.sum(a * tails[count])) / 2",
+    ),
+    ("the ends of a lattice are not counted", _LISTS, "lost * (1 + SUM_SLACK)", "0.5 * lost"),
+    (
+        "values a step too far",
+        _LISTS,
+        "start += int(atoms.positions[0]) * stride + low",
+        "start += int(atoms.positions[0]) * stride",
+    ),
+    ("counted by cells: rounding not charged", _BINS, "(value + wrong + missing)", "(value + 1e-3 * wrong + missing)"),
+    ("counted by cells: rounding not taken off", _BINS, "max(value - wrong, 0.0)", "max(value - 1e-3 * wrong, 0.0)"),
+    ("counted by cells: missing values forgotten", _BINS, "(value + wrong + missing)", "(value + wrong)"),
+    (
+        "counted by cells: errors of values forgotten",
+        _BINS,
+        "wrong = over * (2 * error +",
+        "wrong = over * (0 * error +",
+    ),
+    (
+        "counted by cells: errors that add up forgotten",
+        _BINS,
+        "wrong += (rest.absolute + lattice.absolute) * (1 + ACCOUNT_SLACK) * largest",
+        "wrong += 0.0",
+    ),
+    (
+        "the wrong point asked for",
+        _BINS,
+        "after = points.of(first, len(near)), points.of(first + 1",
+        "after = points.of(first, len(near)), points.of(first",
+    ),
+    ("values on the other side of the threshold", _BINS, "cells.inside[which] > into", "cells.inside[which] < into"),
+    (
+        "a slice counted twice",
+        _BINS,
+        "self._table[:, here + 1 :].sum(axis=1)",
+        "self._table[:, here:].sum(axis=1)",
+    ),
+    (
+        "the sum of a later block not discounted",
+        "engine/line/suffix_sums.py",
+        "later[row] = one * (firsts[row + 1] + later[row + 1])",
+        "later[row] = firsts[row + 1] + later[row + 1]",
+    ),
     (
         "a pair with one of its members only",
         "engine/family/line_grid.py",

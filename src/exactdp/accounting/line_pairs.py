@@ -15,7 +15,7 @@ from scipy.special import ndtri_exp
 
 from exactdp.accounting.batched_dual import betas_from_profiles
 from exactdp.accounting.directions import BothDirections
-from exactdp.accounting.planner import grid_suits, quick_answers_for
+from exactdp.accounting.planner import grid_suits, lists_answer, quick_answers_for
 from exactdp.accounting.privacy_profile import point_of_values
 from exactdp.accounting.separate_pairs import HELD, Question
 from exactdp.accounting.shared_pairs import FEW, USELESS, SharedPairs, region_of_rung
@@ -49,6 +49,7 @@ class LinePairs(SharedPairs):
     resort_width_beta: ClassVar[float] = _RESORT_WIDTH_BETA
     _held: Recent[int, BothDirections] = field(default_factory=lambda: Recent(HELD), repr=False, compare=False)
     _suited: Recent[int, tuple[bool]] = field(default_factory=lambda: Recent(_SUITED_HELD), repr=False, compare=False)
+    _listed: Recent[int, tuple[bool]] = field(default_factory=lambda: Recent(_SUITED_HELD), repr=False, compare=False)
 
     @property
     def count(self) -> int:
@@ -99,6 +100,12 @@ class LinePairs(SharedPairs):
 
     def _on_grid(self, pair: int) -> bool:
         return self._grid.can_list and self._suited.get(pair, lambda: (grid_suits(self.mechanisms(pair)),))[0]
+
+    def answers_at_once(self, pairs: Ints) -> Bools:
+        """Those whose values are few, or on a lattice but for a list."""
+        some = distinct(pairs).tolist()
+        found = [p for p in some if self._listed.get(p, lambda p=p: (lists_answer(self.mechanisms(p)),))[0]]  # type: ignore[misc]
+        return np.isin(pairs, found)
 
     @cached_property
     def _grid(self) -> GridFamily:

@@ -25,6 +25,8 @@ from exactdp.engine.lattice.accuracy import ACCURACY, beta_is_wide
 from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.lattice import Group, Lattice
 from exactdp.engine.line.enumeration import expected_values
+from exactdp.engine.line.lattice_list import LONG_LIST, lists_suit
+from exactdp.engine.line.methods import FEW_VALUES
 from exactdp.engine.line.total_loss import Part, TotalLoss
 from exactdp.engine.sieve.phases import LARGEST_NODES
 from exactdp.errors import AccuracyError, LatticeTooFineError
@@ -35,9 +37,6 @@ from exactdp.widths import WIDE, epsilon_width
 LARGEST_STRIDE = 2_000_000
 """Windows that the sieve would have to walk for one contour; beyond it other methods are faster."""
 
-FEW_VALUES = math.log(1e6)
-"""log of the number of values of the loss up to which listing them all takes no time worth counting."""
-
 MANY_STEPS = 10_000
 """Lattice steps in one standard deviation of the loss from which a contour takes longer than such a list."""
 
@@ -47,6 +46,7 @@ LISTED_VALUES = math.log(1e11)
 SIEVED_STEPS = 100_000
 """Lattice steps in one standard deviation of the loss up to which a sieve can keep most nodes."""
 
+_LONG_LIST_WIDTH = 1e-10  # a long list leaves out more, and is not looked at again for less than this
 _LOG = logging.getLogger(__name__)
 _Asked = TypeVar("_Asked")
 _T = TypeVar("_T")
@@ -100,19 +100,23 @@ class OnLattice(BothDirections):
         return Contours(self.lattice, effort=self.effort)
 
     @cached_property
-    def _has_few_values(self) -> bool:
-        """Whether the other methods answer at once, from a list. Heuristic: affects speed and accuracy only."""
+    def _listed_width(self) -> float | None:
+        """How wide the other methods' bounds are expected to be where they answer at once, from lists; None where they do not.
+
+        Heuristic: affects speed and accuracy only.
+        """
         logs = 0.0
         for mechanism, count in self.mechanisms.items():  # mostly the first of them are too many
             logs += expected_values(TotalLoss((Part(mechanism.loss(), count),)), 0.0)
             if logs > FEW_VALUES:
-                return False
-        return True
+                division = lists_suit(self.total, _nodes(self.lattice))
+                return None if division is None else ACCURACY if division.listed < LONG_LIST else _LONG_LIST_WIDTH
+        return ACCURACY
 
     @cached_property
     def _lists_first(self) -> bool:
         """Whether such a list is also faster than a contour. Heuristic: affects speed and accuracy only."""
-        return math.sqrt(self.lattice.r) > MANY_STEPS * self.lattice.h and self._has_few_values
+        return math.sqrt(self.lattice.r) > MANY_STEPS * self.lattice.h and self._listed_width is not None
 
     def _or_else(
         self,
@@ -137,7 +141,7 @@ class OnLattice(BothDirections):
             _LOG.debug("The first method gave up on this question; the next one answers.")
             return second(asked)
         try:
-            return join(found, second, asked, lambda: ACCURACY if self._has_few_values else WIDE)
+            return join(found, second, asked, lambda: self._listed_width or WIDE)
         except (LatticeTooFineError, AccuracyError):
             return found
 
@@ -181,15 +185,22 @@ def answers_for(mechanisms: Mapping[Mechanism, int], effort: Effort) -> BothDire
 def quick_answers_for(mechanisms: Mapping[Mechanism, int], effort: Effort) -> BothDirections:
     """The same for one of many pairs for which contours that pairs share are too coarse: noise so coarse that most nodes matter.
 
-    A list of all values comes first where they are few (about 1e-11 wide), and a fine lattice is not tried, whose nodes would
+    Lists of all values come first where they are short (about 1e-11 wide), and a fine lattice is not tried, whose nodes would
     be too many. Heuristic: affects speed and accuracy only.
     """
     found = answers_for(mechanisms, effort)
     if isinstance(found, OnLattice):
-        few = expected_values(TotalLoss.of(mechanisms), 0.0) <= LISTED_VALUES
+        suit = lists_suit(found.total, _nodes(found.lattice)) is not None
+        few = suit or expected_values(found.total, 0.0) <= LISTED_VALUES
         if few or math.sqrt(found.lattice.r) > SIEVED_STEPS * found.lattice.h:
             return BothDirections(mechanisms, effort, found.lattice)
     return found
+
+
+def lists_answer(mechanisms: Mapping[Mechanism, int]) -> bool:
+    """Whether a pair by itself answers at once, from lists of all values. Heuristic: affects speed and accuracy only."""
+    total = TotalLoss.of(mechanisms)
+    return expected_values(total, 0.0) <= FEW_VALUES or lists_suit(total) is not None
 
 
 def grid_suits(mechanisms: Mapping[Mechanism, int]) -> bool:
@@ -198,6 +209,11 @@ def grid_suits(mechanisms: Mapping[Mechanism, int]) -> bool:
     if isinstance(found, OnLattice) and math.sqrt(found.lattice.r) <= SIEVED_STEPS * found.lattice.h:
         return False
     return expected_values(TotalLoss.of(mechanisms), 0.0) > LISTED_VALUES
+
+
+def _nodes(lattice: Lattice) -> float:
+    """About how many nodes a contour has."""
+    return 20 * math.sqrt(lattice.r) / lattice.h
 
 
 def sieve_suits(lattice: Lattice) -> bool:

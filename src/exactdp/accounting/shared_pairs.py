@@ -59,6 +59,10 @@ class SharedPairs(PairAnswers):
         """The same by a finer method than sharing that is quicker than the pairs' own ones, if there is such a one."""
         return None
 
+    def answers_at_once(self, pairs: Ints) -> Bools:
+        """Which pairs answer by themselves in so little time that nothing else is tried where shared contours are wide."""
+        return np.zeros(len(pairs), dtype=bool)
+
     def grid_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> tuple[Bools, Point] | None:
         """The same on a grid, and for which questions that is the best there is, if there is such a method."""
         return None
@@ -123,10 +127,12 @@ class SharedPairs(PairAnswers):
         point: Point,
         matters: Callable[[Point], Bools] = lambda point: np.ones(len(point.log_density), dtype=bool),
     ) -> Point:
-        """What shared contours leave too wide, where that matters, on a grid or on finer ones, and where these do on those of the
-        pair itself."""
+        """What shared contours leave too wide, where that matters, by lists, on a grid or on finer ones, and where these do on
+        those of the pair itself."""
         is_wide = point.is_wide(self.resort_width)
         wide = np.flatnonzero(is_wide & matters(point)) if is_wide.any() else np.empty(0, dtype=np.int64)
+        at_once = self.answers_at_once(pairs[wide])
+        alone, wide = wide[at_once], wide[~at_once]
         lost = wide[point.is_wide(_GRIDDED)[wide]] if self.count > FEW else wide[:0]
         if len(lost) and (found := self.grid_at(pairs[lost], epsilons, index[lost])) is not None:
             settled = found[0] & ~found[1].is_wide(WIDE)
@@ -136,7 +142,7 @@ class SharedPairs(PairAnswers):
             narrow = ~finer.is_wide(self.resort_width)
             overwrite(point, wide[narrow].tolist(), Point.of_rows(np.array(finer.rows())[:, narrow]))
             wide = wide[~narrow]
-        questions = {i: Question(int(pairs[i]), epsilons[index[i]]) for i in wide.tolist()}
+        questions = {i: Question(int(pairs[i]), epsilons[index[i]]) for i in np.concatenate([alone, wide]).tolist()}
         self.one_by_one(point, questions, questions)
         return point
 

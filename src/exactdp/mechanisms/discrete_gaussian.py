@@ -209,6 +209,16 @@ class _DiscreteGaussianLoss(Loss):
         """w, as a double."""
         return self._w
 
+    @property
+    def step(self) -> Fraction:
+        """w."""
+        return self.weight
+
+    @property
+    def per_tilt(self) -> Fraction:
+        """D w: the centre D tilt of the tilted noise moves by D whole numbers."""
+        return self.sensitivity * self.weight
+
     def log_moment(self, z: Fraction) -> arb:
         square = self.sensitivity * self.weight * z * (z + 1) / 2
         return ball(square) + log_theta_ratio_ball(self.sensitivity * z, self.sigma2)

@@ -140,6 +140,16 @@ class Loss(ABC):
             return None
         return abs(float(tilted.units[0].mid())) if tilted.units else 0.0
 
+    @property
+    def step(self) -> Fraction | None:
+        """The same where it is known to be a rational number."""
+        return None
+
+    @property
+    def per_tilt(self) -> Fraction | None:
+        """By how much one more unit of tilt moves the distribution, where it does nothing else to it; None for other losses."""
+        return None
+
     @abstractmethod
     def tilted(self, tilt: Fraction) -> Tilted:
         """The loss under a tilt, a dyadic number of few bits."""

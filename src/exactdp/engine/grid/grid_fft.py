@@ -16,8 +16,8 @@ from exactdp.doubles import FFT_SLACK, POWER_SLACK, REMAINDER_SLACK, UNIT, Float
 from exactdp.engine.grid.convolution import LossGrid, Transform, product
 from exactdp.engine.grid.lists import listed_copies
 from exactdp.engine.grid.window import Wrapping, needed_length
-from exactdp.engine.line.enumeration import block_sum
 from exactdp.engine.line.protocol import OneByOne, Used
+from exactdp.engine.line.suffix_sums import block_sum
 from exactdp.engine.line.tilts import LineRung
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.engine.payoff import Payoff

@@ -9,7 +9,7 @@ the bounds are those of docs/theory/any-composition.md, Theorem 13.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -19,6 +19,7 @@ from flint import arb
 from exactdp.balls import BITS, ball, precision
 from exactdp.doubles import ACCOUNT_SLACK, FFT_SLACK, REMAINDER_SLACK, SUM_SLACK, UNDERFLOW, UNIT, Floats, Ints
 from exactdp.engine.line.protocol import OneByOne, Used
+from exactdp.engine.line.suffix_sums import BLOCK, SUFFIX_UNITS, block_sum, suffix_sums
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.engine.payoff import Payoff
 from exactdp.mechanisms.loss import Atoms, Loss
@@ -31,10 +32,9 @@ MOST_VALUES = 1_500_000
 
 _LONGEST_FOLD = 300_000  # values of all copies of one mechanism
 _MOST_COPIES = 200  # of a table with no common unit
+_EVEN_FROM, _EVEN = 1000, 1e-6  # values whose distances are the same to so many digits are found without a search
 _LONG = 1000  # terms of a convolution from which FFTs are used
 _LONGEST = 2_000_000  # terms of two distributions to be convolved
-_RANGE = 300.0  # exponents within one block of suffix sums
-_BLOCK = 512  # terms summed in turn; blocks are then added, so that errors grow with n / _BLOCK + _BLOCK
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,13 @@ class ListedValues:
     relative: float
     missing: float
     absolute: float = 0.0
+
+    def ascending(self) -> ListedValues:
+        """The same with values in ascending order."""
+        if bool((self.values[1:] >= self.values[:-1]).all()):
+            return self
+        order = np.argsort(self.values)
+        return replace(self, values=self.values[order], weights=self.weights[order])
 
     def joined(self, other: ListedValues, cut: float = CUT) -> ListedValues:
         """The sums of a value here and a value there, without those of negligible probability, about `cut` together."""
@@ -259,9 +266,9 @@ class Enumeration(OneByOne):
         self, total: TotalLoss, payoff: Payoff, tilt: Fraction, asking: ListedValues, sorted_half: ListedValues
     ) -> None:
         self._payoff, self._tilt, self._lam = payoff, tilt, float(tilt)
-        order = np.argsort(sorted_half.values)
-        self._asking = asking
-        self._values, self._weights = sorted_half.values[order], sorted_half.weights[order]
+        self._asking = asking.ascending()
+        sorted_half = sorted_half.ascending()
+        self._values, self._weights = sorted_half.values, sorted_half.weights
         with precision(BITS):
             self._anchor = asking.anchor + sorted_half.anchor
             self._log_moment = total.log_moment(tilt)
@@ -274,12 +281,12 @@ class Enumeration(OneByOne):
     @cached_property
     def _above(self) -> Floats:
         """Sums over j >= i of w_j e^{-tilt (x_j - x_i)}, tilt > 0."""
-        return _suffix(self._values, self._weights, self._lam)
+        return suffix_sums(self._values, self._weights, self._lam)
 
     @cached_property
     def _above_discounted(self) -> Floats:
         """Sums over j >= i of w_j e^{-(tilt + 1) (x_j - x_i)}."""
-        return _suffix(self._values, self._weights, self._lam + 1)
+        return suffix_sums(self._values, self._weights, self._lam + 1)
 
     @cached_property
     def _above_gains(self) -> Floats:
@@ -290,12 +297,12 @@ class Enumeration(OneByOne):
         """
         gaps = np.diff(self._values)
         c = np.append(-np.expm1(-gaps) * np.exp(-self._lam * gaps) * self._above[1:], 0.0)
-        return _suffix(self._values, c, self._lam + 1)
+        return suffix_sums(self._values, c, self._lam + 1)
 
     @cached_property
     def _below(self) -> Floats:
         """Sums over j <= i of w_j e^{tilt (x_i - x_j)}, tilt < 0."""
-        return _suffix(-self._values[::-1], self._weights[::-1], -self._lam)[::-1]
+        return suffix_sums(-self._values[::-1], self._weights[::-1], -self._lam)[::-1]
 
     def used(self, y: arb) -> Used:
         """How many values were listed; the same for every threshold."""
@@ -316,16 +323,17 @@ class Enumeration(OneByOne):
         error = self._value_error + 4 * UNIT * (abs(shift) + float(np.max(np.abs(self._asking.values))))
         n = len(self._values)
         m = len(self._asking.values)
-        steps = min(n, _BLOCK) + n / _BLOCK + min(m, _BLOCK) + 64
+        steps = min(n, BLOCK) + n / BLOCK + min(m, BLOCK) + SUFFIX_UNITS
         relative = self._relative + (steps + abs(self._lam) * 4) * UNIT + (abs(self._lam) + 1) * 2 * error
-        first = np.searchsorted(self._values, starts, side="right")
+        first = self._first_above(starts)
+        tails = _ListTails(self._values, first, starts)
         weights = self._asking.weights
-        discounted = self._tails(first, starts, self._lam + 1, self._above_discounted)
+        discounted = tails.of(self._above_discounted, self._lam + 1)
         slope = block_sum(weights * discounted)
         if self._payoff is Payoff.DELTA:
-            wide = np.searchsorted(self._values, starts - 4 * error, side="right")
-            over = block_sum(weights * self._tails(wide, starts, self._lam, self._above))
-            value = block_sum(weights * self._gains(first, starts))
+            wide = self._with_doubtful(first, starts - 4 * error)
+            over = block_sum(weights * _ListTails(self._values, wide, starts).of(self._above, self._lam))
+            value = block_sum(weights * tails.gains(self._above_gains, self._above_discounted, self._lam))
             wrong = over * 2 * error + value * math.expm1(min(2 * relative, 700.0))
             largest = 1 / (1 + self._lam)  # of e^{-tilt u} (1 - e^{-u})
         else:
@@ -339,21 +347,34 @@ class Enumeration(OneByOne):
         upper = (value + wrong + missing * (1 + REMAINDER_SLACK)) * (1 + 8 * UNIT) + UNDERFLOW
         return log_scale, max(value - wrong, 0.0) * (1 - 4 * UNIT), upper, slope * factor
 
-    def _tails(self, first: Ints, starts: Floats, s: float, sums: Floats) -> Floats:
-        """Sums over sorted values above each start t of w e^{-s (x - t)}."""
-        n = len(self._values)
-        at = np.minimum(first, n - 1)
-        gap = np.maximum(self._values[at] - starts, 0.0)
-        return np.where(first < n, np.exp(-s * gap) * sums[at], 0.0)
+    @cached_property
+    def _even_step(self) -> float:
+        """The distance of neighbours where it is the same for all but for rounding; 0 otherwise."""
+        if len(self._values) < _EVEN_FROM:
+            return 0.0
+        gaps = np.diff(self._values)
+        return float(gaps.mean()) if bool((np.abs(gaps - gaps.mean()) < _EVEN * gaps.mean()).all()) else 0.0
 
-    def _gains(self, first: Ints, starts: Floats) -> Floats:
-        """Sums over sorted values above each start t of w e^{-tilt u} (1 - e^{-u}), u = x - t: with d the distance to the first
-        value, 1 - e^{-u} = (1 - e^{-(u - d)}) + e^{-(u - d)} (1 - e^{-d})."""
-        n = len(self._values)
-        at = np.minimum(first, n - 1)
-        gap = np.maximum(self._values[at] - starts, 0.0)
-        sums = self._above_gains[at] - np.expm1(-gap) * self._above_discounted[at]
-        return np.where(first < n, np.exp(-self._lam * gap) * sums, 0.0)
+    def _first_above(self, starts: Floats) -> Ints:
+        """The place of the first value above each start."""
+        if self._even_step:
+            n = len(self._values)
+            place = np.clip(np.floor((starts - self._values[0]) / self._even_step), -1, n - 1).astype(np.int64)
+            found: Ints = place + 1
+            below = self._values[place] <= starts
+            above = self._values[np.minimum(found, n - 1)] > starts
+            if bool(((below | (found == 0)) & (above | (found == n))).all()):
+                return found
+        return np.searchsorted(self._values, starts, side="right")
+
+    def _with_doubtful(self, first: Ints, starts: Floats) -> Ints:
+        """The same for starts that are lower by a rounding error."""
+        if self._even_step:
+            before = np.maximum(first - 1, 0)
+            found: Ints = np.where((first > 0) & (self._values[before] > starts), before, first)
+            if bool(((found == 0) | (self._values[np.maximum(found - 1, 0)] <= starts)).all()):
+                return found
+        return np.searchsorted(self._values, starts, side="right")
 
     def _lower(self, first: Ints, starts: Floats) -> Floats:
         """Sums over sorted values at or below each start t of w e^{tilt (t - x)}, tilt < 0."""
@@ -362,26 +383,20 @@ class Enumeration(OneByOne):
         return np.where(first > 0, np.exp(self._lam * gap) * self._below[at], 0.0)
 
 
-def block_sum(terms: Floats) -> float:
-    """A sum whose error is a few hundred units of rounding of its size, in a fixed order."""
-    padded = np.zeros(-(-len(terms) // _BLOCK) * _BLOCK)
-    padded[: len(terms)] = terms
-    return math.fsum(padded.reshape(-1, _BLOCK).sum(axis=1))
+class _ListTails:
+    """Sums over the values of a sorted list that are above each start t, the first of them at a known place."""
 
+    def __init__(self, values: Floats, first: Ints, starts: Floats) -> None:
+        self._any = first < len(values)
+        self._at = np.minimum(first, len(values) - 1)
+        self._gap = np.maximum(values[self._at] - starts, 0.0)
 
-def _suffix(x: Floats, w: Floats, s: float) -> Floats:
-    """S_i = sum over j >= i of w_j e^{-s (x_j - x_i)}, s > 0, x ascending.
+    def of(self, sums: Floats, s: float) -> Floats:
+        """Sums of w e^{-s (x - t)} from those of w e^{-s (x - x_i)}."""
+        return np.where(self._any, np.exp(-s * self._gap) * sums[self._at], 0.0)
 
-    Cumulative sums in blocks in which the exponents stay within range; a block hands its first sum on to the one before.
-    """
-    result = np.empty(len(x))
-    end, carried, at = len(x), 0.0, 0.0
-    while end > 0:
-        start = max(int(np.searchsorted(x, x[end - 1] - _RANGE / s, side="left")), end - _BLOCK, 0)
-        reference = x[end - 1]
-        terms = w[start:end] * np.exp(-s * (x[start:end] - reference))  # from e^{_RANGE} down to 1
-        later = carried * math.exp(-s * (at - reference)) if carried else 0.0
-        sums = np.cumsum(terms[::-1])[::-1] + later
-        result[start:end] = sums * np.exp(s * (x[start:end] - reference))
-        carried, at, end = float(result[start]), float(x[start]), start
-    return result
+    def gains(self, sums: Floats, discounted: Floats, tilt: float) -> Floats:
+        """Sums of w e^{-tilt u} (1 - e^{-u}), u = x - t: with d the distance to the first value, 1 - e^{-u} is (1 - e^{-(u - d)})
+        + e^{-(u - d)} (1 - e^{-d})."""
+        found = sums[self._at] - np.expm1(-self._gap) * discounted[self._at]
+        return np.where(self._any, np.exp(-tilt * self._gap) * found, 0.0)

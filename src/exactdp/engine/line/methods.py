@@ -35,6 +35,8 @@ from exactdp.engine.line.conditioning import Conditioning, list_coarse, split_co
 from exactdp.engine.line.dense_fft import DenseFFT
 from exactdp.engine.line.enumeration import Enumeration, expected_values, halves, list_values
 from exactdp.engine.line.float64 import LineContour
+from exactdp.engine.line.lattice_bins import LatticeBins
+from exactdp.engine.line.lattice_list import HalfTilts, LatticeLists, lists_suit
 from exactdp.engine.line.plan import make_line_plan
 from exactdp.engine.line.protocol import Method, Used
 from exactdp.engine.line.tilts import Ladder, LineRung
@@ -43,6 +45,9 @@ from exactdp.engine.payoff import Payoff
 from exactdp.errors import AccuracyError, LatticeTooFineError
 from exactdp.numerals import about
 from exactdp.widths import WIDE
+
+FEW_VALUES = math.log(1e6)
+"""log of the number of values of the loss up to which listing them all takes no time worth counting."""
 
 ENUMERATED_UP_TO = math.log(4e11)
 """log of the number of values up to which direct enumeration is tried first."""
@@ -71,8 +76,16 @@ class LineMethods:
     )
 
     @cached_property
-    def _ladder(self) -> Ladder:
-        return Ladder(self.total)
+    def _lists(self) -> LatticeLists | None:
+        """All values in two lists that serve every threshold, if there are such and plain ones are long."""
+        division = lists_suit(self.total)
+        if division is None or expected_values(self.total, 0.0) <= FEW_VALUES:
+            return None
+        return LatticeLists.plan(self.total, division, self.effort.looks)
+
+    @cached_property
+    def _ladder(self) -> Ladder | HalfTilts:
+        return Ladder(self.total) if self._lists is None else self._lists.tilts
 
     @cached_property
     def _reverse(self) -> LineMethods:
@@ -184,8 +197,10 @@ class LineMethods:
         ]
         return self._held.get((rung.payoff, rung.index, place), lambda: (makers[place](rung),))[0]
 
-    def enumeration(self, rung: LineRung) -> Enumeration | None:
+    def enumeration(self, rung: LineRung) -> Enumeration | LatticeBins | None:
         """All values listed, if they are few enough."""
+        if self._lists is not None:
+            return self._lists.under(rung)
         if expected_values(self.total, float(rung.tilt)) > ENUMERATED_UP_TO:
             return None
         parts = list_values(self.total, rung.tilt, self.effort.looks)

@@ -1,0 +1,82 @@
+"""Sums over the ends of a sorted list, discounted by distance; and long sums in blocks, so that rounding stays small."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from exactdp.doubles import Floats
+
+BLOCK = 512
+"""Terms summed in turn; blocks are then added, so that errors grow with n / BLOCK + BLOCK."""
+
+SUFFIX_UNITS = 128
+"""Units of rounding of the exponentials of a suffix sum and of what it is multiplied by, beside one for each term and block."""
+
+_RANGE = 300.0  # exponents within one block of suffix sums
+_NARROW = 16.0  # exponents within blocks that are all summed at once
+
+MOST_STEP = _NARROW / BLOCK
+"""The largest exponent between values that are evenly apart."""
+
+
+def block_sum(terms: Floats) -> float:
+    """A sum whose error is a few hundred units of rounding of its size, in a fixed order."""
+    padded = np.zeros(-(-len(terms) // BLOCK) * BLOCK)
+    padded[: len(terms)] = terms
+    return math.fsum(padded.reshape(-1, BLOCK).sum(axis=1))
+
+
+def suffix_sums(x: Floats, w: Floats, s: float) -> Floats:
+    """S_i = sum over j >= i of w_j e^{-s (x_j - x_i)}, s > 0, x ascending.
+
+    Cumulative sums in blocks in which the exponents stay within range; a block hands its first sum on to the one before.
+    """
+    if len(x) > BLOCK:
+        ends = np.minimum(np.arange(BLOCK - 1, len(x) + BLOCK - 1, BLOCK), len(x) - 1)
+        if float(s * np.max(x[ends] - x[::BLOCK])) <= _NARROW:
+            return _of_narrow_blocks(x, w, s)
+    result = np.empty(len(x))
+    end, carried, at = len(x), 0.0, 0.0
+    while end > 0:
+        start = max(int(np.searchsorted(x, x[end - 1] - _RANGE / s, side="left")), end - BLOCK, 0)
+        reference = x[end - 1]
+        terms = w[start:end] * np.exp(-s * (x[start:end] - reference))  # from e^{_RANGE} down to 1
+        later = carried * math.exp(-s * (at - reference)) if carried else 0.0
+        sums = np.cumsum(terms[::-1])[::-1] + later
+        result[start:end] = sums * np.exp(s * (x[start:end] - reference))
+        carried, at, end = float(result[start]), float(x[start]), start
+    return result
+
+
+def _of_narrow_blocks(x: Floats, w: Floats, s: float) -> Floats:
+    """The same for blocks of as many values each, in each of which exponents differ by little."""
+    n, rows = len(x), -(-len(x) // BLOCK)
+    values, terms = np.full((rows, BLOCK), x[-1]), np.zeros((rows, BLOCK))
+    values.ravel()[:n], terms.ravel()[:n] = x, w
+    reference = values[:, -1]
+    growth = np.exp(-s * (values - reference[:, None]))
+    terms *= growth
+    sums = np.cumsum(terms[:, ::-1], axis=1)[:, ::-1]
+    steps = np.exp(-s * (values[1:, 0] - reference[:-1])) / growth[1:, 0]  # from a block's first sum to the one before
+    firsts, later = sums[:, 0].tolist(), [0.0] * rows
+    for row, step in zip(range(rows - 2, -1, -1), steps[::-1].tolist(), strict=True):
+        later[row] = step * (firsts[row + 1] + later[row + 1])
+    result: Floats = ((sums + np.array(later)[:, None]) / growth).ravel()[:n]
+    return result
+
+
+def even_suffix_sums(w: Floats, step: float, s: float) -> Floats:
+    """The same for values that are `step` apart, s step <= MOST_STEP, so that all blocks have the same exponentials."""
+    n, rows = len(w), -(-len(w) // BLOCK)
+    growth = np.exp(s * step * np.arange(BLOCK - 1, -1, -1, dtype=np.float64))
+    terms = np.zeros((rows, BLOCK))
+    terms.ravel()[:n] = w
+    terms *= growth
+    sums = np.cumsum(terms[:, ::-1], axis=1)[:, ::-1]
+    firsts, later, one = sums[:, 0].tolist(), [0.0] * rows, math.exp(-s * step * BLOCK)
+    for row in range(rows - 2, -1, -1):
+        later[row] = one * (firsts[row + 1] + later[row + 1])
+    result: Floats = ((sums + np.array(later)[:, None]) / growth).ravel()[:n]
+    return result

@@ -1,0 +1,280 @@
+"""A lattice and a list: all values of coarse noise with decimal budgets, against every value in fixed point."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from flint import arb
+
+from any_oracle import listed
+from exactdp import Composition, DiscreteGaussian, DiscreteLaplace
+from exactdp.balls import BITS, precision
+from exactdp.brackets import Bracket
+from exactdp.engine.effort import Effort
+from exactdp.engine.line import lattice_list
+from exactdp.engine.line.common_lattice import divided
+from exactdp.engine.line.enumeration import Enumeration, ListedValues
+from exactdp.engine.line.lattice_bins import SLICES, LatticeBins, ListCells
+from exactdp.engine.line.lattice_list import (
+    TILT,
+    HalfTilts,
+    LatticeLists,
+    joined_but_for,
+    lattice_values,
+    listed_values,
+    lists_suit,
+)
+from exactdp.engine.line.methods import LineMethods, threshold
+from exactdp.engine.line.suffix_sums import BLOCK, even_suffix_sums, suffix_sums
+from exactdp.engine.line.total_loss import TotalLoss
+from exactdp.engine.payoff import Payoff
+
+Counts = dict[DiscreteGaussian, int]
+DECIMAL = {DiscreteGaussian(1 / Fraction(budget)): n for budget, n in (("0.61", 2), ("0.87", 1))}
+SMALL = {DiscreteGaussian("0.3"): 3}
+"""On a lattice; each with something that is not."""
+OTHERS = {DiscreteGaussian("7/9", 2): 1}
+SEVERAL = {DiscreteGaussian(1 / Fraction("1.4505")): 1, DiscreteGaussian(1 / Fraction("0.8015")): 2}
+EPSILONS = [Fraction(x) for x in ("0", "0.4", "1.9999", "2", "3.17", "6.5", "11.3", "17", "24.96")]
+
+
+def _lists(on: Counts, off: Counts, step: Fraction = Fraction(1, 100)) -> LatticeLists:
+    """The lists of a composition, divided as told."""
+    parts = TotalLoss.of(on).parts
+    rest = listed_values(list(TotalLoss.of(off).parts), 1_000_000, 1e-15)
+    lattice = lattice_values([(p, int((p.loss.step or 0) / step)) for p in parts], step)
+    assert rest is not None
+    assert lattice is not None
+    return LatticeLists(TotalLoss.of({**on, **off}), rest, lattice)
+
+
+def _by(method: type, lists: LatticeLists, e: Fraction) -> tuple[Bracket, Payoff]:
+    """The answer at one epsilon by lists, asked one value at a time or counted by cells."""
+    rung = lists.tilts.rung_of(float(e))
+    found = lists.under(rung)
+    if not isinstance(found, method):  # too short to be counted
+        anchor = replace(lists.rest, anchor=lists.rest.anchor + rung.index * _apart(lists.total))
+        found = LatticeBins(lists.total, rung, anchor, lists.lattice, ListCells.of(anchor, lists._step))
+    assert isinstance(found, method)
+    return found.evaluate([threshold(e)])[0], rung.payoff
+
+
+def _apart(total: TotalLoss) -> arb:
+    with precision(BITS):
+        moved = sum((p.count * p.loss.per_tilt for p in total.parts), Fraction(0))
+        return arb(moved.numerator) / moved.denominator
+
+
+@pytest.mark.parametrize("on", [DECIMAL, SMALL])
+@pytest.mark.parametrize("method", [Enumeration, LatticeBins])
+def test_lists_hold_the_exact_value(on: Counts, method: type) -> None:
+    step = Fraction(1, 100) if on is DECIMAL else Fraction(1, 300)
+    lists, truth = _lists(on, OTHERS, step), listed({**on, **OTHERS})
+    for e in EPSILONS:
+        bracket, payoff = _by(method, lists, e)
+        with mpmath.workdps(80):
+            exact = truth.worst(e) if payoff is Payoff.DELTA else 1 - truth.worst(e)
+            log, error = mpmath.log(exact), truth.error(e) / exact
+            low, high = float(bracket.log_lower()[0]), float(bracket.log_upper()[0])
+            assert low <= log + error
+            assert log - error <= high
+            assert high - low < 1e-10
+
+
+@pytest.mark.parametrize("method", [Enumeration, LatticeBins])
+def test_lists_hold_what_balls_find(method: type) -> None:
+    """More mechanisms than brute force can list, against the Fourier sum in balls."""
+    lists, balls = _lists(DECIMAL, SEVERAL), Composition({**DECIMAL, **SEVERAL})
+    for e in EPSILONS:
+        bracket, payoff = _by(method, lists, e)
+        low, high = balls.delta_bounds(e, digits=20)
+        exact = [low, high] if payoff is Payoff.DELTA else [1 - high, 1 - low]
+        assert float(bracket.log_lower()[0]) <= math.log(exact[1]) + 1e-15
+        assert math.log(exact[0]) - 1e-15 <= float(bracket.log_upper()[0])
+        assert bracket.width()[0] < 1e-10
+
+
+@pytest.mark.parametrize("method", [Enumeration, LatticeBins])
+def test_a_threshold_on_a_value_of_the_loss(method: type) -> None:
+    """Where the loss has an atom on the threshold, to the last digit: what asks for either point next to it finds the same."""
+    lists, truth = _lists(DECIMAL, SMALL), listed({**DECIMAL, **SMALL})
+    centre = sum((p.count * (p.loss.per_tilt or 0) / 2 for p in lists.total.parts), Fraction(0))
+    for value in (
+        centre + Fraction("0.61"),
+        centre + Fraction("0.87") * 3,
+        centre + Fraction(10, 3) - Fraction("0.61"),
+    ):
+        bracket, payoff = _by(method, lists, value)
+        assert payoff is Payoff.DELTA
+        with mpmath.workdps(80):
+            exact = mpmath.log(truth.worst(value))
+            assert float(bracket.log_lower()[0]) <= exact + truth.error(value)
+            assert exact - truth.error(value) <= float(bracket.log_upper()[0])
+        assert bracket.width()[0] < 1e-10
+
+
+@pytest.mark.parametrize("sigma2", ["0.07", "0.8", "13/7"])
+@pytest.mark.parametrize("sensitivity", [1, 2, 3])
+def test_one_more_unit_of_tilt_moves_a_discrete_gaussian(sigma2: str, sensitivity: int) -> None:
+    """What lets one pair of lists serve every threshold."""
+    loss = DiscreteGaussian(sigma2, sensitivity).loss()
+    base = loss.tilted(TILT)
+    for k in range(1, 5):
+        moved = loss.tilted(TILT + k)
+        one, two = base.atoms(1e-20), moved.atoms(1e-20)
+        assert one is not None
+        assert two is not None
+        assert np.array_equal(one.positions, two.positions)
+        assert np.array_equal(one.weights, two.weights)
+        with precision(BITS):
+            apart = k * loss.per_tilt
+            assert (moved.anchor - base.anchor).overlaps(arb(apart.numerator) / apart.denominator)
+    assert DiscreteLaplace(2).loss().per_tilt is None
+
+
+def test_tilts_are_those_of_the_nearest_mean() -> None:
+    tilts = HalfTilts(4.0)
+    assert [tilts.rung_of(y).index for y in (0.0, 1.9, 2.1, 5.9, 6.1, 41.0)] == [0, 0, 1, 1, 2, 10]
+    assert [tilts.rung_of(y).payoff for y in (1.9, 2.1)] == [Payoff.COMPLEMENT, Payoff.DELTA]
+    assert tilts.rung_of(6.1).tilt == Fraction(3, 2)
+    for y in (0.0, 1.9, 2.0, 7.3):
+        assert tilts.rung_of(y).low <= y <= tilts.rung_of(y).high
+
+
+@pytest.mark.parametrize("part", ["rest", "lattice"])
+@pytest.mark.parametrize("kind", ["values", "probabilities", "missing", "absolute"])
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("e", ["0.4", "3.17", "11.3"])
+def test_lists_may_be_as_wrong_as_they_say(part: str, kind: str, sign: int, e: str) -> None:
+    """Theorem 13, counted by cells: errors of the stated size stay inside the bounds, which are not much wider than that."""
+    lists, size = _lists(DECIMAL, SEVERAL), 1e-6
+    right: ListedValues = getattr(lists, part)
+    changed = {
+        "values": {"values": right.values + sign * size, "value_error": right.value_error + size},
+        "probabilities": {"weights": right.weights * (1 + sign * size), "relative": right.relative + size},
+        "missing": {"weights": right.weights * (1 - size), "missing": right.missing + size},
+        "absolute": {
+            "weights": np.maximum(right.weights + sign * size / len(right.weights), 0.0),
+            "absolute": right.absolute + size,
+        },
+    }[kind]
+    wrong = replace(lists, **{part: replace(right, **changed)})
+    exact, _ = _by(LatticeBins, lists, Fraction(e))
+    found, _ = _by(LatticeBins, wrong, Fraction(e))
+    assert found.lower[0] <= exact.upper[0]
+    assert exact.lower[0] <= found.upper[0]
+    assert found.upper[0] - found.lower[0] <= 60 * size
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_errors_of_values_count_where_the_mass_above_is_far_larger_than_delta(sign: int) -> None:
+    """A threshold just below the one value of a loss: what moves the value by a tenth of that moves delta by a tenth."""
+    lists, gap, size = _lists(DECIMAL, OTHERS), 1e-5, 1e-6
+    rung = lists.tilts.rung_of(7.0)
+    middle = len(lists.lattice.values) // 2
+    lattice = replace(lists.lattice, weights=np.eye(1, len(lists.lattice.values), middle)[0])
+    with precision(BITS):
+        anchor = lists.rest.anchor + rung.index * _apart(lists.total)
+        y = anchor + lattice.anchor + arb(float(lattice.values[middle])) - arb(gap)
+    found = []
+    for move in (0.0, sign * size):
+        rest = ListedValues(anchor, np.array([move]), np.ones(1), abs(move), 0.0, 0.0)
+        found.append(LatticeBins(lists.total, rung, rest, lattice, ListCells.of(rest, lists._step)).evaluate([y])[0])
+    assert found[0].width()[0] < 1e-6
+    assert found[1].lower[0] <= found[0].upper[0]
+    assert found[0].lower[0] <= found[1].upper[0]
+    assert found[1].upper[0] <= 1.5 * found[0].upper[0]
+
+
+def test_values_are_counted_on_the_right_side_of_every_threshold() -> None:
+    """Slices of a cell before the threshold's own, after it, and its own value by value."""
+    step = 0.01
+    values = np.sort(np.random.default_rng(3).uniform(-1, 1, 3000))
+    rest = ListedValues(arb(0), values, np.full(3000, 1 / 3000), 0.0, 0.0, 0.0)
+    cells = ListCells.of(rest, step)
+    assert (np.diff(cells.begins) > 0).sum() == SLICES
+    lists = _lists(DECIMAL, OTHERS)
+    assert lists._step == pytest.approx(step, rel=1e-12)
+    bins = LatticeBins(lists.total, lists.tilts.rung_of(7.0), rest, lists.lattice, cells)
+    inside = values - np.floor(values / step) * step
+    for into in (0.0, step / 3, step / SLICES, step, *np.random.default_rng(4).uniform(0, step, 20)):
+        near, far = bins._sides(float(into))
+        for kind, s in enumerate((0.5, 1.5)):
+            weights = np.exp(-s * inside) / 3000
+            assert near[kind].sum() == pytest.approx(weights[inside <= into].sum(), rel=1e-12, abs=1e-15)
+            assert far[kind].sum() == pytest.approx(weights[inside > into].sum(), rel=1e-12, abs=1e-15)
+
+
+def test_what_is_left_out_of_a_list_is_counted() -> None:
+    """Every sum is in the list, or its probability is in `missing`."""
+    one, two = (
+        ListedValues(arb(0), np.arange(n) * 1.0, weights / weights.sum(), 0.0, 0.0, 0.0)
+        for n in (40, 50)
+        for weights in (np.exp(-((np.arange(n) - n / 2) ** 2) / 9),)
+    )
+    for cut in (1e-2, 1e-6, 1e-12):
+        found = joined_but_for(one, two, cut, 10_000) or pytest.fail("too many values")
+        left = 1 - math.fsum(found.weights)
+        assert left <= found.missing * (1 + 1e-6) + 1e-14
+        assert found.missing <= cut * (1 + 1e-6)
+        assert found.missing > cut / 1000  # not far more than necessary is listed
+        assert len(found.values) < 2000
+    assert joined_but_for(one, two, 1e-12, 10) is None
+
+
+def test_the_ends_of_a_lattice_that_are_left_out_are_counted() -> None:
+    weights = np.exp(-(np.arange(-300, 301) ** 2) / 3000.0)
+    weights /= weights.sum()
+    for cut in (1e-3, 1e-9):
+        low, high, lost = lattice_list._ends(weights, cut)
+        assert math.fsum(weights[:low]) + math.fsum(weights[high:]) <= lost <= 2 * cut * (1 + 1e-6)
+        assert 0 < low < high < len(weights)
+
+
+@pytest.mark.parametrize("n", [3, BLOCK, BLOCK + 1, 5 * BLOCK + 77])
+@pytest.mark.parametrize("s", [0.5, 3.0])
+def test_suffix_sums_are_sums(n: int, s: float) -> None:
+    rng = np.random.default_rng(n)
+    w = rng.uniform(0, 1, n) ** 8
+    for x in (np.arange(n) * 1e-3, np.sort(rng.uniform(0, 9, n)), np.sort(rng.uniform(0, 900, n))):
+        found = suffix_sums(x, w, s)
+        for i in {0, n // 2, n - 1, max(n - BLOCK, 0), max(n - BLOCK - 1, 0)}:
+            assert found[i] == pytest.approx(math.fsum(w[i:] * np.exp(-s * (x[i:] - x[i]))), rel=1e-12)
+    found = even_suffix_sums(w, 1e-3, s)
+    assert found == pytest.approx(suffix_sums(np.arange(n) * 1e-3, w, s), rel=1e-12)
+
+
+def test_which_mechanisms_share_a_lattice() -> None:
+    budgets = ("0.637", "1.082", "1.367", "1.321", "1.282", "0.577")
+    decimal = {DiscreteGaussian(1 / Fraction(b)): 1 + i % 2 for i, b in enumerate(budgets)}
+    mixed = {**decimal, **OTHERS}
+    division = divided(TotalLoss.of(mixed)) or pytest.fail("no division")
+    assert division.step == Fraction(1, 1000)
+    assert division.strides == (637, 1082, 1367, 1321, 1282, 577, 0)
+    lists = LatticeLists.plan(TotalLoss.of(mixed), division, Effort().looks) or pytest.fail("no lists")
+    assert division.points / 2 < len(lists.lattice.values) < 2 * division.points
+    assert division.listed / 2 < len(lists.rest.values) < 2 * division.listed
+    assert LatticeLists.plan(TotalLoss.of(mixed), division, 1000) is None  # more than may be looked at
+    assert divided(TotalLoss.of({**mixed, DiscreteLaplace(2): 1})) is None
+    fine = {DiscreteGaussian(Fraction(10**6 + 7 * i * i, 10**6 + i)): 1 for i in range(14)}
+    assert divided(TotalLoss.of(fine)) is None  # fourteen dimensions are too many for a list
+    assert lists_suit(TotalLoss.of({DiscreteGaussian("0.01"): 1})) is None  # tilts that are 1 apart are too far apart
+    assert lists_suit(TotalLoss.of({m: 100 * n for m, n in decimal.items()})) is None  # few nodes of a sum matter
+
+
+def test_lists_serve_every_threshold_whatever_was_asked_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lattice_list, "LONG_LIST", 100)  # counted by cells
+    budgets = ("1.637", "1.082", "1.367", "1.321")
+    counts = {DiscreteGaussian(1 / Fraction(b)): 1 for b in budgets} | SEVERAL | OTHERS
+    ys = [threshold(e) for e in EPSILONS]
+    methods = LineMethods(TotalLoss.of(counts))
+    together = methods.points(ys).rows()
+    assert "in two halves" in str(methods.used(ys[3]).rows)
+    for i in range(0, len(ys), 2):
+        alone = LineMethods(TotalLoss.of(counts)).points([ys[i]]).rows()
+        assert [row[i] for row in together] == [row[0] for row in alone]
