@@ -23,12 +23,6 @@ MUTANTS = [
         "        except AccuracyError:\n            return True",
     ),
     (
-        "one mu proved up to where the mean is",
-        "guarantees/tightest_mu.py",
-        "return self._proved(last, Fraction(0)) <= mu",
-        "return self._proved(min(last, first / 4), Fraction(0)) <= mu",
-    ),
-    (
         "far peaks of a total taken for fewer",
         "optimize/least_delta.py",
         "near_axis = d / s * (even / 12 +",

@@ -72,7 +72,7 @@ def test_the_bound_of_a_beta() -> None:
     best, design = _best_of_a_grid(wanted, goal, np.geomspace(0.05, 0.25, 9), 0.04)
     found = _bound(design, wanted.target, goal, best)
     assert found is not None
-    assert 0.6 * best < found.value <= best
+    assert 0.68 * best < found.value <= best, "0.6866 when this was written"
 
 
 def test_where_no_record_takes_the_full_path_nothing_is_claimed() -> None:

@@ -78,10 +78,10 @@ def test_a_beta_is_that_of_the_envelope_of_all_pairs() -> None:
         assert math.copysign(1, look.excess) == side
 
 
-@pytest.mark.parametrize("wanted", [Wanted("delta", F(6), F(1, 10**8)), Wanted("beta", F("0.05"), F("0.6"))])
+@pytest.mark.parametrize("wanted", [Wanted("delta", F(2), F(1, 10**8)), Wanted("beta", F("0.05"), F("0.8"))])
 def test_no_design_some_steps_away_is_better(wanted: Wanted) -> None:
     """By the convolution of the oracle, over all designs within two steps."""
-    step = F(1, 40)
+    step = F(1, 400)
     goal = optimize.Objective("variance", {"level 0": 3, "level 2": 40})
     two = Release("two", "Two cells", "made up", {"level 0": {"n": F(1)}, "level 2": {"n": F(1)}}, {1: ()})
     found = optimize.best(two, goal, target=wanted.target, requirements=[f"all: multiple of {step}"]).release

@@ -32,7 +32,7 @@ from exactdp.optimize.objective import Objective
 from exactdp.optimize.objective_bound import ObjectiveBound, objective_bound
 from exactdp.optimize.prices import Price, requirement_prices
 from exactdp.optimize.problem import BudgetProblem
-from exactdp.optimize.requirements import Requirement, read_requirements
+from exactdp.optimize.requirements import MULTIPLE, Requirement, read_requirements
 from exactdp.optimize.round_budgets import best_multiples
 from exactdp.optimize.rounding import group_steps, raised_steps, rounded_down
 from exactdp.optimize.search import Aim, Search
@@ -151,7 +151,7 @@ def best(
     refuse_idle(problem, sums)
     refuse_if_infeasible(problem, wanted)
     guarantee = Guarantee.of(wanted)
-    _refuse_if_least_is_too_much(problem, guarantee)
+    _refuse_if_least_is_too_much(problem, guarantee, steps)
     first = aim = Aim(sums[0], objectives[0].worst)
     unknowns, reached = problem.start(), math.inf
     for place in range(len(objectives)):
@@ -218,12 +218,16 @@ def refuse_idle(problem: BudgetProblem, sums: Sequence[SummedErrors]) -> None:
             )
 
 
-def _refuse_if_least_is_too_much(problem: BudgetProblem, guarantee: Guarantee) -> None:
+def _refuse_if_least_is_too_much(problem: BudgetProblem, guarantee: Guarantee, steps: tuple[Fraction, ...]) -> None:
     """Refuse a search that begins outside: the least budgets miss the guarantee, and by more than a ripple."""
-    asked = [limit for limit in problem.lower if limit.by is not None]
-    if asked and guarantee.look(problem.design(problem.bounds[0])).excess > _RIPPLE:
+    asked = [limit.said for limit in problem.lower if limit.by is not None]
+    asked += [f"'{one.text}'" for one in problem.requirements if one.kind == MULTIPLE]
+    least = tuple(max(low, step) for low, step in zip(problem.bounds[0], steps, strict=True))
+    if asked and guarantee.look(problem.design(least)).excess > _RIPPLE:
+        names = list(dict.fromkeys(asked))
+        several = f"{names[0]} and others leave" if len(names) > 1 else f"{names[0]} leaves"
         raise InvalidInputError(
-            f"No design was found: the least budgets that {asked[0].said} and others leave miss the guarantee already. "
+            f"No design was found: the least budgets that {several} miss the guarantee already. "
             "Loosen a requirement or the guarantee."
         )
 

@@ -48,7 +48,7 @@ def _part(release: Release, name: str) -> list[Cell]:
         levels = _listed(list(release.table))
         queries = _listed(list(dict.fromkeys(query for _, query in cells)))
         raise InvalidInputError(
-            f"Cells are named by a level ({levels}), a query ({queries}), both (County total), or all. "
+            f"Cells are named by a level ({levels}), a query ({queries}), both ({cells[0][0]} {cells[0][1]}), or all. "
             f"Found {shown(name)}."
         )
     if len(told) > 1 or (ways["cell"] and len(ways["cell"]) > 1):

@@ -37,7 +37,7 @@ def _explain(
         return
     source.show()
     cells = found.bargains if by_gain else found.cells
-    columns = ["cell", "budget", "epsilon", "error", "then", "margin", "then", "error less by"]
+    columns = ["cell", "budget", "epsilon", "error", "then", "margin", "then", "less by"]
     show_table(
         f"What {exact(found.step)} more budget costs and buys in each cell (estimates)", columns, list(map(_row, cells))
     )
