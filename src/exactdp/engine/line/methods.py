@@ -6,6 +6,7 @@ next ones as well, the narrowest ends winning (docs/which-method.md):
     closed form      one mechanism alone that has one
     enumeration      all values of the loss listed, where they are few
     conditioning     coarse parts listed, the rest by another method, where the loss comes in clumps
+    large steps      conditioning on the number of large steps, where a sampled loss is rarely large and mostly next to nothing
     Fourier sum      without a lattice, where the effort allows a fine smoothing
     grid             losses split between the points of a grid, where they can be listed
     Fourier sum      smoothed as finely as the effort allows, if that is not very fine
@@ -35,7 +36,8 @@ from exactdp.engine.line.conditioning import Conditioning, list_coarse, split_co
 from exactdp.engine.line.dense_fft import DenseFFT
 from exactdp.engine.line.enumeration import Enumeration, expected_values, halves, list_values
 from exactdp.engine.line.float64 import LineContour
-from exactdp.engine.line.plan import make_line_plan
+from exactdp.engine.line.large_steps import WORTH, LargeSteps, label_steps
+from exactdp.engine.line.plan import FINEST, make_line_plan
 from exactdp.engine.line.protocol import Method, Used
 from exactdp.engine.line.tilts import Ladder, LineRung
 from exactdp.engine.line.total_loss import TotalLoss
@@ -50,9 +52,11 @@ ENUMERATED_UP_TO = math.log(4e11)
 FINE_SUM = 1e-9
 """What smoothing may cost, relative to the answer, for a Fourier sum to be asked before the grid."""
 
-_METHODS = 5  # enumeration, conditioning, fine Fourier sum, grid, Fourier sum
+_METHODS = 7  # enumeration, conditioning, large steps, fine Fourier sum, grid, Fourier sum, large steps after all
+_LABELLED, _FOURIER = 2, 5
 _SMOOTHED = 2  # from here on values are smoothed or split
 _HELD = 6 * _METHODS  # methods of rungs
+_COARSER = 100.0  # of what smoothing may cost: a part of a larger answer that is narrower is not asked for again
 _DEEPEST = 3  # conditionings within one another
 
 
@@ -66,7 +70,9 @@ class LineMethods:
     total: TotalLoss
     effort: Effort = field(default_factory=Effort)
     depth: int = 0
-    _held: Recent[tuple[Payoff, int, int], tuple[Method | None]] = field(
+    finest: float = FINEST
+    """The relative width that smoothing may cost at best, where an answer is part of a larger one."""
+    _held: Recent[tuple[Payoff, int, int, int], tuple[Method | None]] = field(
         default_factory=lambda: Recent(_HELD), repr=False, compare=False
     )
 
@@ -76,7 +82,17 @@ class LineMethods:
 
     @cached_property
     def _reverse(self) -> LineMethods:
-        return self if self.total.is_symmetric else LineMethods(self.total.reversed(), self.effort, self.depth)
+        return (
+            self
+            if self.total.is_symmetric
+            else LineMethods(self.total.reversed(), self.effort, self.depth, self.finest)
+        )
+
+    @cached_property
+    def _wide(self) -> float:
+        """From this width on the next method is asked: less for steps that can be labelled, more for part of a larger answer.
+        Heuristic: affects speed and accuracy only."""
+        return FINE_SUM if self.total.is_long and not self.depth else max(WIDE, _COARSER * self.finest)
 
     @cached_property
     def _log_ratio(self) -> arb:
@@ -155,7 +171,7 @@ class LineMethods:
                 own = Bracket(*(row[wide] for row in found[0].rows()))
                 found[1][wide] = np.where(own.width() <= bracket.width(), found[1][wide], slope)
                 overwrite(found[0], wide, own.within(bracket))
-            wide = np.flatnonzero(found[0].is_wide(WIDE)).tolist()
+            wide = np.flatnonzero(found[0].is_wide(self._wide)).tolist()
             if not wide:
                 return found
         # still a valid answer: Markov's inequality
@@ -178,11 +194,13 @@ class LineMethods:
         makers: list[Callable[[LineRung], Method | None]] = [
             self.enumeration,
             self.conditioning,
+            self.large_steps,
             self._fine_sum,
             self.grid,
             self.fourier_sum,
+            self._labelled_after_all,
         ]
-        return self._held.get((rung.payoff, rung.index, place), lambda: (makers[place](rung),))[0]
+        return self._held.get((rung.payoff, rung.index, rung.part, place), lambda: (makers[place](rung),))[0]
 
     def enumeration(self, rung: LineRung) -> Enumeration | None:
         """All values listed, if they are few enough."""
@@ -202,15 +220,33 @@ class LineMethods:
         rest = LineMethods(found[1], less, self.depth + 1)
         return Conditioning(self.total, found[1], rung.payoff, rung.tilt, listed, rest)
 
+    def _labelled_after_all(self, rung: LineRung) -> LargeSteps | None:
+        """Large steps told apart where nothing else is narrow: a sum of few steps decays slowly, that of large ones does not."""
+        return self.large_steps(rung, -math.inf) if self._method(rung, _LABELLED) is None else None
+
+    def large_steps(self, rung: LineRung, worth: float = WORTH) -> LargeSteps | None:
+        """The sum over the number of large steps, if that is expected to cancel less."""
+        found = label_steps(self.total, rung, worth)
+        if found is None:
+            return None
+        held: dict[tuple[int, float], LineMethods] = {}
+
+        def given(k: int, finest: float) -> LineMethods:
+            if (k, finest) not in held:
+                held[k, finest] = LineMethods(found.given(k), self.effort, self.depth + 1, finest)
+            return held[k, finest]
+
+        return LargeSteps(found, given)
+
     def fourier_sum(self, rung: LineRung) -> LineContour | None:
         """The smoothed Fourier sum, as fine as the effort allows."""
         if not all(part.loss.has_transform for part in self.total.parts):
             return None
-        return LineContour(make_line_plan(self.total, rung, self.effort))
+        return LineContour(make_line_plan(self.total, rung, self.effort, self.finest))
 
     def _fine_sum(self, rung: LineRung) -> Method | None:
         """The same if the effort allows a fine one. Heuristic: affects speed and accuracy only."""
-        found = self._method(rung, _METHODS - 1)
+        found = self._method(rung, _FOURIER)
         fine = isinstance(found, LineContour) and found.plan.expected_width <= FINE_SUM
         return found if fine else None
 
@@ -238,6 +274,7 @@ class LineMethods:
 
         yield "direct enumeration", lambda: asked(self.enumeration(rung))
         yield "coarse parts listed", lambda: asked(self.conditioning(rung))
+        yield "sum over numbers of large steps", lambda: asked(self.large_steps(rung, -math.inf))
         yield "smoothed Fourier sum", lambda: asked(self.fourier_sum(rung))
         yield "losses split on a grid", lambda: asked(self.grid(rung))
         yield "dense FFT", lambda: asked(DenseFFT(self.total, rung.payoff, rung.tilt))
