@@ -156,6 +156,18 @@ def test_what_the_range_of_labelled_steps_leaves_out(
     assert 0 < left_out <= math.exp(short.log_left_out) <= 100 * left_out
 
 
+@pytest.mark.parametrize(("label", "rho"), [(StepLabel(6.0, 0.25, True), 0.0), (StepLabel(1.5, 0.25, False), 30.0)])
+def test_what_is_left_out_where_a_label_falls(monkeypatch: pytest.MonkeyPatch, label: StepLabel, rho: float) -> None:
+    """Nearly all of it is beyond the end towards which the label falls."""
+    mixture = _mixture(1.0, 0.25, label)
+    rule = mixture.rule(rho, 0.0)
+    every = mixture.points(rho, rule)
+    monkeypatch.setattr(trapezoidal_rule, "_REACH", 2.0)
+    short = mixture.points(rho, rule)
+    left_out = np.logaddexp.reduce(every.log_sizes[~np.isin(every.index, short.index)])
+    assert left_out <= short.log_left_out <= left_out + 3
+
+
 def test_small_and_large_steps_are_all_steps() -> None:
     for spacing2 in (None, Fraction(1, 4)):
         loss = MixtureLoss(replace(_mixture(1.0, 1 / 64), spacing2=spacing2))
