@@ -379,8 +379,8 @@ MUTANTS = [
     (
         "epsilon of one direction only",
         "accounting/directions.py",
-        "[d.epsilon(delta) for d in self._directions]",
-        "[self._directions[0].epsilon(delta)]",
+        "found.append(other.epsilon(delta))",
+        "pass",
     ),
     ("the mirror in balls without its shift", "brackets.py", "-ball(epsilon).expm1() + ball", "ball"),
     (

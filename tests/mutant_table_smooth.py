@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 _SAMPLED = ["tests/mechanisms/test_sampled.py", "-m", "not soak"]
+_LABELS = ["tests/mechanisms/test_step_labels.py", "-m", "not soak"]
 
 TESTS = {
-    "mechanisms/trapezoidal_rule.py": _SAMPLED,
-    "mechanisms/gaussian_mixture_loss.py": _SAMPLED,
+    "mechanisms/trapezoidal_rule.py": [_LABELS[0], *_SAMPLED],
+    "mechanisms/gaussian_mixture_loss.py": [_LABELS[0], *_SAMPLED],
     "mechanisms/poisson_sampled.py": _SAMPLED,
+    "mechanisms/rule_weights.py": _SAMPLED,
+    "mechanisms/step_labels.py": _LABELS,
+    "engine/line/large_steps.py": _LABELS,
     "mechanisms/laplace.py": ["tests/mechanisms/test_laplace.py"],
     "mechanisms/skellam.py": ["tests/mechanisms/test_skellam.py"],
     "mechanisms/bessel_table.py": ["tests/mechanisms/test_skellam.py"],
 }
 
 _RULE, _LOSS = "mechanisms/trapezoidal_rule.py", "mechanisms/gaussian_mixture_loss.py"
+_STEP, _LARGE = "mechanisms/step_labels.py", "engine/line/large_steps.py"
 
 MUTANTS = [
     (
@@ -64,9 +69,9 @@ MUTANTS = [
     ("a decay 1% too fast", _LOSS, "- omega * points.losses.imag", "- 1.01 * omega * points.losses.imag"),
     (
         "weights of a rule off by a billionth",
-        _LOSS,
-        "terms.append((power * loss",
-        "terms.append((1 + 1e-9) ** 0.5 * (power * loss",
+        "mechanisms/rule_weights.py",
+        "term = (power * loss",
+        "term = (1 + 1e-9) ** 0.5 * (power * loss",
     ),
     (
         "rounding of a plain sum forgotten",
@@ -112,6 +117,32 @@ MUTANTS = [
         "for x in exponents) / 2) + POWER_SLACK * size",
         "for x in exponents) / 2) - POWER_SLACK * size",
     ),
+    (
+        "a label grows half as fast off the real line",
+        _STEP,
+        "y * y / (2 * self.width**2)",
+        "y * y / (4 * self.width**2)",
+    ),
+    ("a label falls 5% faster", _STEP, ", 0.0) / self.width**2", ", 0.0) * 1.05 / self.width**2"),
+    ("a label is not at most 1 where it does not fall", _RULE, "end = 0 if self.label", "end = -1 if self.label"),
+    ("what a label weighs at the end of a range doubled", _RULE, "real[end] += self", "real[end] += 2 * self"),
+    ("moments of labelled steps not divided by their share", _LOSS, " - self.log_share\n", "\n"),
+    (
+        "upper moments of labelled steps a little too low",
+        _LOSS,
+        "upper -= self._least_share if",
+        "upper -= self._least_share + 1e-9 if",
+    ),
+    ("a large step a millionth less likely", _LARGE, "+ k * some", "+ k * (some - 1e-6)"),
+    ("more large steps than are told apart forgotten", _LARGE, "+ len(logs) * some", "+ len(logs) * 2 * some"),
+    (
+        "terms that are not asked for left out",
+        _LARGE,
+        "high = float(upper.sum())",
+        "high = float(upper[lower > 0].sum())",
+    ),
+    ("cheap bounds of terms a third", _LARGE, "+ constants - orders * y", "+ constants - orders * y - 4.0"),
+    ("all other mechanisms forgotten in cheap bounds", _LARGE, "* small + rest +", "* small - 5 * rest +"),
     (
         "the decay beyond the last node counted twice",
         "engine/line/plan.py",

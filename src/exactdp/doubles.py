@@ -108,8 +108,9 @@ def exp_above(log: float, slack: float = EXP_SLACK) -> float:
 _LARGEST_LOG = 709.7  # e^709.7 (1 + slack) is a double
 
 
-def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function changes its sign between two doubles, to their last digits: regula falsi, halved where it stalls.
+def root(function: Callable[[float], float], low: float, high: float, tolerance: float = 0.0) -> float:
+    """Where a function changes its sign between two doubles, to their last digits or to a relative tolerance: regula falsi,
+    halved where it stalls.
 
     >>> root(lambda x: x * x - 2, 0.0, 2.0)
     1.414213562373095
@@ -122,7 +123,7 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
     for step in range(_ROOT_STEPS):
         middle = (low + high) / 2 if step % 3 == 2 else high - at_high * (high - low) / (at_high - at_low)
         middle = middle if low < middle < high else (low + high) / 2
-        if not low < middle < high:
+        if not low < middle < high or high - low <= tolerance * high:
             break
         value = function(middle)
         if value == 0:

@@ -23,16 +23,18 @@ from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.accounting.tradeoff_dual import beta_from_profile, curve_from_profile
 from exactdp.balls import BITS, ball, ends_of, fraction, precision
 from exactdp.brackets import Bracket, Point, bracket_of_balls, mirrored_brackets, overwrite
-from exactdp.doubles import CHAIN_SLACK, EXP_SLACK, FORMULA_SLACK, UNDERFLOW, Floats
+from exactdp.doubles import CHAIN_SLACK, EXP_SLACK, FORMULA_SLACK, UNDERFLOW, Floats, root
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.lattice import Lattice
 from exactdp.engine.line.methods import LineMethods, threshold
-from exactdp.engine.line.total_loss import TotalLoss
+from exactdp.engine.line.total_loss import Part, TotalLoss
 from exactdp.errors import AccuracyError
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import log_rational
 
+_ONE_STEP = 0.25  # of the estimate by Chernoff's bound: from here on that for one step counts
+_CLOSE = 1e-4
 _ZERO = (0.0, 0.0, 0.0, 0.0, 1.0, 1.0, -math.inf)  # the rows of a point with delta = 0
 
 
@@ -117,8 +119,10 @@ class Direction:
         """
         if not self.total.bends or self.total.lost != 0:
             return math.inf
-        at, best = float(epsilon), math.inf
-        if self.total.ends[1] is not None and float(self.total.ends[1].lower()) > at * (1 + FORMULA_SLACK):
+        at, best, end = float(epsilon), math.inf, self.total.ends[1]
+        if end is not None and bool(threshold(epsilon) >= end):
+            return -math.inf
+        if end is not None and float(end.lower()) > at * (1 + FORMULA_SLACK):
             for nu in _orders(self.total, 48):
                 upper = self.total.log_moment_upper(nu)
                 log_most = nu * math.log(nu / (1 + nu)) - math.log1p(nu)
@@ -146,7 +150,19 @@ def _estimate(total: TotalLoss, log_delta: float) -> float:
     """epsilon at which delta is about exp(log_delta), by Chernoff's bound. Heuristic: a starting point only."""
     # max over u of e^{-nu u} (1 - e^{-u}) is below 1 / (1 + nu)
     found = [(total.log_moment_upper(nu) - log_delta - math.log1p(nu) - 1.5) / nu for nu in _orders(total)]
-    return max(min(found), 0.0)
+    most = max(min(found), 0.0)
+    least = max((_estimate_of_one(part, log_delta, most) for part in total.parts if part.loss.bends), default=0.0)
+    return least if least > _ONE_STEP * most else most
+
+
+def _estimate_of_one(part: Part, log_delta: float, most: float) -> float:
+    """The same if only one of the steps had a loss, which is nearly so where losses are rarely large. Heuristic."""
+
+    def miss(epsilon: float) -> float:
+        found = part.loss.delta(arb(epsilon))
+        return float((part.count * found[0]).log().mid()) - log_delta if found is not None else -1.0
+
+    return root(miss, 0.0, most, _CLOSE) if most > 0 and miss(0.0) > 0 > miss(most) else 0.0
 
 
 @dataclass(frozen=True)
@@ -221,8 +237,16 @@ class BothDirections:
         return mirrored_brackets(worst, epsilons)
 
     def epsilon_bracket(self, delta: Fraction) -> tuple[float, float]:
-        """Bounds of epsilon(delta), 0 < delta < 1."""
-        return _largest([d.epsilon(delta) for d in self._directions])
+        """Bounds of epsilon(delta), 0 < delta < 1; no other direction is searched that has at most delta at the lower end of the
+        first one's."""
+        first, *others = self._directions
+        found, target = [first.epsilon(delta)], log_rational(delta)
+        target -= EXP_SLACK * (1 + abs(target))
+        low = found[0][0]
+        for other in others:
+            if not (0 < low < math.inf and other.log_delta_upper(Fraction(low), target) < target):
+                found.append(other.epsilon(delta))
+        return _largest(found)
 
     def beta_bracket(self, alpha: Fraction) -> tuple[float, float]:
         """Bounds of beta(alpha), 0 < alpha < 1, from the profile; 0 from alpha = beta(0) on, the curve being symmetric."""

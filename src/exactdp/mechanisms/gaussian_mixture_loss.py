@@ -7,29 +7,28 @@ E_Q f^p by the trapezoidal rule (trapezoidal_rule.py).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from flint import acb, arb
+from flint import arb
 
-from exactdp.balls import around_zero, ball, precision
+from exactdp.balls import ball, precision
 from exactdp.cache import Recent
-from exactdp.doubles import CLOSE_SLACK, FORMULA_SLACK, POWER_SLACK, SUM_SLACK, UNIT, Bools, Complexes, Floats
-from exactdp.errors import AccuracyError
+from exactdp.doubles import CLOSE_SLACK, FORMULA_SLACK, POWER_SLACK, UNIT, Complexes, Floats, root
 from exactdp.mechanisms.gaussian_mixture_tails import delta_of_one
 from exactdp.mechanisms.loss import Loss, Tilted
+from exactdp.mechanisms.rule_weights import WORKING_BITS, Weighed, weigh
+from exactdp.mechanisms.step_labels import StepLabel
 from exactdp.mechanisms.theta import log_one_plus
-from exactdp.mechanisms.trapezoidal_rule import DIGITS, Mixture, Rule, RulePoints
+from exactdp.mechanisms.trapezoidal_rule import DIGITS, Mixture, Rule
 
-WORKING_BITS = 160
-"""Working precision of the weights of a rule."""
-
-_MOST_BALLS = 6000  # points whose weights are computed in balls
 _LONGEST_REAL = 2500  # points of a rule on the real line from which on the shifted line is used
 _FIRST_LEVEL = 8.0  # kappa m up to which the first rule serves, each later one four times as far
 _LARGEST_SHIFT = 1.5  # a shift a multiplies sizes by e^{a^2 / 2}
+_LARGEST_DECAY = 4.0  # the same where sizes are only bounded
+_LONGEST_DECAY = 20_000  # points of a rule for such a bound
 _NOT_ZERO = 1e-9  # keeps a quotient finite where nothing limits the shift
 _ANY = 1e200  # a frequency above all others
 _ROUGH = 30.0  # -log of the error of a bound of |cf|: a hundred thousand copies of it are nothing
@@ -37,8 +36,9 @@ _AT_ONCE = 1 << 19  # points times frequencies evaluated together
 _BLOCK = 128  # equally spaced frequencies whose powers are shared
 _TINY = 1e-60
 _FEW = 16  # points in one product of matrices
+_ROWS = 16
 _SOME, _GROUP = 16, 8  # terms of a sum that are added in any order, and such sums that are added
-_MANY = 4096  # frequencies from which on powers are shared
+_MANY = 1024  # frequencies from which on powers are shared
 _HELD = 24
 
 
@@ -49,7 +49,7 @@ class MixtureLoss(Loss):
 
     def __init__(self, mixture: Mixture, backward: bool = False) -> None:
         self.mixture, self._backward = mixture, backward
-        self.widest = float(mixture.squares[-1])
+        self.widest, self.is_labelled = float(mixture.squares[-1]), mixture.label is not None
         self._rules: Recent[tuple[Fraction, Rule], Weighed] = Recent(_HELD)
         self._float_moments: Recent[float, tuple[float, float]] = Recent(4096)
         if not mixture.squares[0]:
@@ -73,10 +73,23 @@ class MixtureLoss(Loss):
 
     def log_moment(self, z: Fraction) -> arb:
         """log G by the rule, its error and what the range leaves out in the radius."""
-        rho = self.rho(z)
-        if rho in (0, 1):
+        return self.log_power(self.rho(z)) - self.log_share
+
+    def log_power(self, rho: Fraction) -> arb:
+        """log G(rho), which is not divided by the share of a label."""
+        if rho in (0, 1) and self.mixture.label is None:
             return arb(0)
         return self.weighed(rho, self.mixture.rule(float(rho), 0.0)).log_total
+
+    @cached_property
+    def log_share(self) -> arb:
+        """log of the probability of the label; 0 without one."""
+        with precision(WORKING_BITS):
+            return self.log_power(Fraction(0 if self._backward else 1))
+
+    @cached_property
+    def _least_share(self) -> float:
+        return float(self.log_share.lower()) - POWER_SLACK * (1 + abs(float(self.log_share.mid())))
 
     def log_moment_upper(self, z: float) -> float:
         """A double above log E e^{zL}."""
@@ -84,6 +97,7 @@ class MixtureLoss(Loss):
             -z if self._backward else z + 1
         )  # exact but for one rounding, which the slack covers: |K'| is at most the loss
         upper = self._float_moments.get(rho, lambda: self.mixture.log_moment(rho))[1]
+        upper -= self._least_share if self.mixture.label is not None else 0.0
         return upper + 4 * UNIT * (1 + abs(z)) * self.mixture.widest**2 * (2 + abs(rho))
 
     def mean_variance(self, tilt: float) -> tuple[float, float]:
@@ -94,7 +108,25 @@ class MixtureLoss(Loss):
 
     def delta(self, y: arb) -> tuple[arb, arb] | None:
         """Normal tails on both sides of the output whose loss is y."""
-        return None if self.mixture.spacing is not None else delta_of_one(self.mixture, y, self._backward)
+        if self.mixture.spacing is not None or self.mixture.label is not None:
+            return None
+        return delta_of_one(self.mixture, y, self._backward)
+
+    @property
+    def may_be_labelled(self) -> bool:
+        """Whether telling steps apart is of use: log f is unbounded under P, not -log f under Q; discrete noise has no decay."""
+        return not self.is_labelled and not self._backward and self.mixture.spacing is None
+
+    def output_at(self, loss: float) -> float:
+        """Where log f is about so large. Heuristic: affects speed and accuracy only."""
+        reach = 40.0 + self.mixture.widest + 2 * abs(loss) / self.mixture.widest
+        return root(lambda x: float(self.mixture.losses(np.array([x])).real[0]) - loss, -reach, reach)
+
+    def labelled(self, cut: float, width: float) -> tuple[MixtureLoss, MixtureLoss]:
+        """Small steps and large steps, each with `log_share`, the probability of being one."""
+        labels = (StepLabel(cut, width, is_large) for is_large in (False, True))
+        small, large = (MixtureLoss(replace(self.mixture, label=label), self._backward) for label in labels)
+        return small, large
 
     def tilted(self, tilt: Fraction) -> Tilted:
         """The rule's points with tilted weights."""
@@ -105,82 +137,12 @@ class MixtureLoss(Loss):
         return self._rules.get((rho, rule), lambda: weigh(self.mixture, rho, rule))
 
 
-@dataclass(frozen=True)
-class Weighed:
-    """A rule's terms phi(x) f(x)^rho at kappa = 0, divided by G(rho) or by their total: log f in two parts and weights.
-
-    `log_total` is log of the total of the terms on the real line (a ball that holds log G(rho)), or 0 on a shifted one.
-    """
-
-    losses: list[arb] | list[acb]
-    terms: list[arb] | list[acb]
-    log_total: arb
-    log_left_out: float
-    """log of a bound of what is left out, relative to G(rho)."""
-
-
-def weigh(mixture: Mixture, rho: Fraction, rule: Rule) -> Weighed:
-    """The terms of a rule in balls, without those that are negligible."""
-    points = mixture.points(float(rho), rule)
-    log_moment = mixture.log_moment(float(rho))[0]
-    keep, log_left_out = _negligible(points, log_moment, float(rho))
-    if int(keep.sum()) > _MOST_BALLS:
-        raise AccuracyError("The moments of a sampled mechanism are out of reach at so large a tilt.")
-    with precision(WORKING_BITS):
-        components = [
-            (ball(p), ball(s).sqrt(), ball(s) / 2) for p, s in zip(mixture.weights, mixture.squares, strict=True)
-        ]
-        step = arb(rule.step) if mixture.spacing2 is None else ball(mixture.spacing2).sqrt()
-        power, factor = ball(rho), _factor(mixture, step)
-        losses, terms = [], []
-        for j in points.index[keep].tolist():
-            x = j * step
-            at = acb(x, arb(rule.shift)) if rule.shift else x
-            loss = _log_ratio(components, at)
-            losses.append(loss)
-            terms.append((power * loss - at * at / 2).exp() * factor)
-        if rule.shift:
-            return Weighed(losses, terms, arb(0), log_left_out)
-        total = sum(terms, arb(0))
-        doubt = math.exp(log_left_out) + math.exp(rule.log_error)
-        return Weighed(losses, terms, (total * (1 + around_zero(arb(2 * doubt)))).log(), log_left_out)
-
-
-def _log_ratio(components: list[tuple[arb, arb, arb]], at: arb | acb) -> arb | acb:
-    """log f, without cancellation wherever f is: around 1, and far below the working precision."""
-    if isinstance(at, arb):
-        change = sum((p * (m * at - half).expm1() for p, m, half in components if m != 0), arb(0))
-        if bool(abs(change) < 0.5):
-            return change.log1p()
-    return sum((p * (m * at - half).exp() for p, m, half in components), type(at)(0)).log()
-
-
-def _factor(mixture: Mixture, step: arb) -> arb:
-    """The step times the density's constant; for discrete noise 1 over the sum over its lattice."""
-    if mixture.spacing2 is None:
-        return step / (2 * arb.pi()).sqrt()
-    # sum_k e^{-k^2 spacing^2 / 2} is Jacobi's theta_3(0) with tau = i spacing^2 / (2 pi)
-    tau = acb(0, ball(mixture.spacing2) / (2 * arb.pi()))
-    return 1 / acb(0).modular_theta(tau)[2].real
-
-
-def _negligible(points: RulePoints, log_moment: float, rho: float) -> tuple[Bools, float]:
-    """Which terms are kept, and log of a bound of all others, relative to G(rho)."""
-    cut = log_moment - DIGITS - math.log(len(points.x))
-    keep: Bools = points.log_sizes > cut
-    size = abs(log_moment) + (1 + abs(rho)) * (1 + float(np.abs(points.losses).max())) + float(np.max(points.x**2))
-    dropped = points.log_sizes[~keep]
-    inside = float(np.logaddexp.reduce(dropped)) if len(dropped) else -math.inf
-    total = float(np.logaddexp(inside, points.log_left_out)) - log_moment
-    return keep, total + POWER_SLACK * size + SUM_SLACK
-
-
 class _Table:
     """A rule's points in doubles: log f less a centre (real, or complex on a shifted line), weights, and their errors."""
 
     def __init__(self, loss: MixtureLoss, rho: Fraction, rule: Rule, centre: Fraction) -> None:
         found = loss.weighed(rho, rule)
-        log_moment = loss.log_moment(rho - 1 if not loss._backward else -rho)
+        log_moment = loss.log_power(rho)
         with precision(WORKING_BITS):
             scale, origin = (-log_moment).exp(), ball(centre)
             losses, terms = [x - origin for x in found.losses], [t * scale for t in found.terms]
@@ -229,8 +191,10 @@ class _Table:
         outer = _without_tiny(np.exp(1j * np.multiply.outer(starts, self.values)) * self.weights)
         inner = _without_tiny(np.exp(1j * np.multiply.outer(self.values, step * np.arange(_BLOCK))))
         total = np.zeros((len(starts), _BLOCK), dtype=np.complex128)
-        for first in range(0, len(self.values), _FEW):
-            total += outer[:, first : first + _FEW] @ inner[first : first + _FEW]
+        for row in range(0, len(starts), _ROWS):  # so few that BLAS uses one thread: its threads wait in busy loops
+            some = slice(row, row + _ROWS)
+            for first in range(0, len(self.values), _FEW):
+                total[some] += outer[some, first : first + _FEW] @ inner[first : first + _FEW]
         sizes = np.abs(outer)
         size = 1.5 * sizes.sum(axis=1) + (sizes @ self._reach) * (starts + step * _BLOCK)
         size *= (_FEW + len(self.values) / _FEW + 16) / 64
@@ -327,8 +291,9 @@ class TiltedMixture(Tilted):
         if level not in self._tables:
             rho = float(self._rho)
             if level and level == self._last_level:
+                most = _LARGEST_SHIFT * math.sqrt(self._narrower)
                 shift = _dyadic(
-                    min(_LARGEST_SHIFT, 0.45 * math.pi / self._m, 2 / (_NOT_ZERO + self._m * math.sqrt(max(-rho, 0.0))))
+                    min(most, 0.45 * math.pi / self._m, 2 / (_NOT_ZERO + self._m * math.sqrt(max(-rho, 0.0))))
                 )
                 rule = self._loss.mixture.rule(rho, _ANY, shift)
             else:
@@ -342,14 +307,16 @@ class TiltedMixture(Tilted):
         if mixture.spacing is not None:
             return 0.0
         log_moment = self._log_moment
-        largest = min(3.0, 0.6 * math.pi / self._m)
+        largest = min(3.0, 0.6 * math.pi / self._m, _LARGEST_DECAY * math.sqrt(self._narrower))
         best = 0.0
         for shift in {_dyadic(min(omega * slope, largest)) for slope in self._slopes}:
             if not shift > 1e-4:
                 continue
             rule = mixture.rule(
-                rho, omega / 2, shift, _ROUGH
+                rho, omega / 2, shift, _ROUGH if mixture.label is None else DIGITS
             )  # what crosses the real line grows with half of the frequency
+            if rule.step * _LONGEST_DECAY < abs(rho) * self._m + 25.0:
+                continue
             points = mixture.points(rho, rule)
             falling = points.log_sizes - omega * points.losses.imag
             top = float(falling.max())
@@ -381,7 +348,13 @@ class TiltedMixture(Tilted):
         weights /= weights.sum()
         slopes = np.gradient(points.losses.real, points.x)
         middle = float(slopes[np.searchsorted(np.cumsum(weights), 0.5)])
-        return [middle, 2 * middle, float(weights @ slopes)]
+        return [slope * self._narrower for slope in (middle, 2 * middle, float(weights @ slopes))]
+
+    @property
+    def _narrower(self) -> float:
+        """By how much a label shortens shifts: e^{a^2 / 2} becomes e^{a^2 / (2 s)}. Heuristic: affects speed only."""
+        label = self._loss.mixture.label
+        return 1.0 if label is None else label.width**2 / (1 + label.width**2)
 
 
 def _dyadic(value: float) -> float:

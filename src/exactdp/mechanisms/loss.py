@@ -117,6 +117,8 @@ class Loss(ABC):
     """Whether `tilted` knows the characteristic function; if not, values are listed only."""
     bends: bool = False
     """Whether the variance changes by orders of magnitude with the tilt. Heuristic: affects speed and accuracy only."""
+    is_labelled: bool = False
+    """Whether these are the large or the small steps of a mechanism only. Heuristic: affects speed and accuracy only."""
     quadratic: float | None = None
     """R if log E e^{zL} is at most R z (z + 1) / 2 for all z and, for searches, nearly equal to it; None otherwise."""
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from exactdp.doubles import CLOSE_SLACK, POWER_SLACK, SUM_SLACK, UNDERFLOW, Complexes, Floats, Ints
 from exactdp.errors import AccuracyError
+from exactdp.mechanisms.step_labels import StepLabel
 
 DIGITS = 58.0
 """-log of the error of a rule, relative to the moment at kappa = 0: below the rounding of a hundred thousand factors."""
@@ -64,11 +65,13 @@ class RulePoints:
 @dataclass(frozen=True)
 class Mixture:
     """The weights p_i and squares m_i^2 of a mixture, ascending and distinct; `spacing2` is the square of the lattice's step in
-    units of the noise where the noise is discrete."""
+    units of the noise where the noise is discrete. With a `label` outputs count with the probability w(x) of that label, and
+    G(p) is E_Q w f^p (docs/theory/smooth.md, section 4)."""
 
     weights: tuple[Fraction, ...]
     squares: tuple[Fraction, ...]
     spacing2: Fraction | None = None
+    label: StepLabel | None = None
 
     @cached_property
     def floats(self) -> tuple[Floats, Floats]:
@@ -124,6 +127,8 @@ class Mixture:
     def _log_growth(self, rho: float, y: Floats) -> Floats:
         """log of the factor of the header at y >= 0."""
         grown = y * y / 2
+        if self.label is not None:
+            grown = grown + self.label.log_growth(y)
         if rho < 0:
             grown = grown + rho * np.log(np.cos(self.widest * y / 2))
         result: Floats = grown
@@ -135,14 +140,8 @@ class Mixture:
         log g = rho log f - x^2 / 2 has the derivative rho slope - x, and slope rises from 0 to m. So to the right of X >
         max(rho, 0) m it falls at the rate X - max(rho, 0) m or more, and to the left of X < 0 at |X| - max(-rho, 0) slope(X).
         """
-        m, step = self.widest, rule.step
-        right = max(rho, 0.0) * m + _REACH
-        left = -_REACH
-        for _ in range(60):
-            fall = -left - max(-rho, 0.0) * self.slope(left)
-            if fall >= _STEEP and left**2 / 2 - max(-rho, 0.0) * self.slope(left) * -left > _REACH**2 / 2:
-                break
-            left *= 1.15
+        left, right = self._range(rho)
+        step = rule.step
         first, last = math.floor(left / step), math.ceil(right / step)
         if not last - first < MOST_POINTS:
             raise AccuracyError("The moments of a sampled mechanism are out of reach at so large a tilt.")
@@ -150,16 +149,49 @@ class Mixture:
         x: Floats = index.astype(np.float64) * step
         at: Complexes = np.add(x, 1j * rule.shift, dtype=np.complex128)
         losses = self.losses(at if rule.shift else x)
-        # |phi(x + i a)| = phi(x) e^{a^2 / 2}
+        # |phi(x + i a)| = phi(x) e^{a^2 / 2}, and |w(x + i a)| is at most w(x) e^{a^2 / (2 s^2)}
         log_sizes = rho * losses.real - 0.5 * x * x + 0.5 * rule.shift**2 + math.log(step) - self._log_mass
-        log_factor = float(self._log_growth(rho, np.array([rule.shift]))[0])
         real = rho * self.losses(x[[0, -1]]).real - 0.5 * x[[0, -1]] ** 2 + math.log(step) - self._log_mass
-        rates = -x[0] - max(-rho, 0.0) * self.slope(float(x[0])), x[-1] - max(rho, 0.0) * m
+        if self.label is not None:
+            log_sizes += self.label.logs(x) + self.label.log_growth(np.array([rule.shift]))
+            # at the end towards which w falls it is at most what it is there, at the other one at most 1
+            end = 0 if self.label.is_large else -1
+            real[end] += self.label.logs(x[[end]])[0] if self.label.falls_at(float(x[end])) else 0.0
+        log_factor = float(self._log_growth(rho, np.array([rule.shift]))[0])
+        rates = self._fall_left(rho, float(x[0])), self._fall_right(rho, float(x[-1]))
         if min(rates) <= 0:
             raise AccuracyError("The moments of a sampled mechanism are out of reach at so large a tilt.")
         beyond = [float(e) - math.log(-math.expm1(-r * step)) for e, r in zip(real, rates, strict=True)]
         left_out = float(np.logaddexp(beyond[0], beyond[1])) + log_factor + SUM_SLACK
         return RulePoints(index, x, log_sizes, losses.astype(np.complex128), left_out)
+
+    def _fall_left(self, rho: float, x: float) -> float:
+        """A rate at which terms fall to the left of x, and at least which they fall beyond."""
+        more = self.label.rate(x) if self.label is not None and self.label.is_large else 0.0
+        return -x - max(-rho, 0.0) * self.slope(x) + more
+
+    def _fall_right(self, rho: float, x: float) -> float:
+        """The same to the right."""
+        more = self.label.rate(x) if self.label is not None and not self.label.is_large else 0.0
+        return x - max(rho, 0.0) * self.widest + more
+
+    def _range(self, rho: float) -> tuple[float, float]:
+        """Ends beyond which terms are negligible. Heuristic: affects speed only, as what is left out is bounded."""
+        centre, label = max(rho, 0.0) * self.widest, self.label
+        left, right = -_REACH, centre + _REACH
+        if label is not None and label.is_large:
+            right = max(right, label.cut + _REACH)
+            if rho >= 0:
+                return max(left, label.cut / (1 + label.width**2) - label.reach(_REACH)), right
+        elif label is not None:
+            peak = (centre * label.width**2 + label.cut) / (1 + label.width**2)
+            right = min(right, max(peak, label.cut) + label.reach(_REACH))
+        for _ in range(60):
+            fall = self._fall_left(rho, left)
+            if fall >= _STEEP and left**2 / 2 - max(-rho, 0.0) * self.slope(left) * -left > _REACH**2 / 2:
+                break
+            left *= 1.15
+        return left, right
 
     @cached_property
     def _log_mass(self) -> float:

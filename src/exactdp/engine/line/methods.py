@@ -7,6 +7,7 @@ next ones as well, the narrowest ends winning (docs/which-method.md):
     enumeration      all values of the loss listed, where they are few
     conditioning     coarse parts listed, the rest by another method, where the loss comes in clumps
     Fourier sum      without a lattice, where the effort allows a fine smoothing
+    large steps      conditioning on the number of large steps, where a sampled loss is rarely large and mostly next to nothing
     grid             losses split between the points of a grid, where they can be listed
     Fourier sum      smoothed as finely as the effort allows, if that is not very fine
     Markov           the bound by one moment, where even the coarsest Fourier sum is out of reach
@@ -35,9 +36,10 @@ from exactdp.engine.line.conditioning import Conditioning, list_coarse, split_co
 from exactdp.engine.line.dense_fft import DenseFFT
 from exactdp.engine.line.enumeration import Enumeration, expected_values, halves, list_values
 from exactdp.engine.line.float64 import LineContour
+from exactdp.engine.line.large_steps import WORTH, LargeSteps, label_steps
 from exactdp.engine.line.lattice_bins import LatticeBins
 from exactdp.engine.line.lattice_list import HalfTilts, LatticeLists, lists_suit
-from exactdp.engine.line.plan import make_line_plan
+from exactdp.engine.line.plan import FINEST, make_line_plan
 from exactdp.engine.line.protocol import Method, Used
 from exactdp.engine.line.tilts import Ladder, LineRung
 from exactdp.engine.line.total_loss import TotalLoss
@@ -55,9 +57,11 @@ ENUMERATED_UP_TO = math.log(4e11)
 FINE_SUM = 1e-9
 """What smoothing may cost, relative to the answer, for a Fourier sum to be asked before the grid."""
 
-_METHODS = 5  # enumeration, conditioning, fine Fourier sum, grid, Fourier sum
+_METHODS = 7  # enumeration, conditioning, fine Fourier sum, large steps, grid, Fourier sum, large steps after all
+_LABELLED, _FOURIER = 3, 5
 _SMOOTHED = 2  # from here on values are smoothed or split
 _HELD = 6 * _METHODS  # methods of rungs
+_COARSER = 100.0  # of what smoothing may cost: a part of a larger answer that is narrower is not asked for again
 _DEEPEST = 3  # conditionings within one another
 
 
@@ -71,7 +75,9 @@ class LineMethods:
     total: TotalLoss
     effort: Effort = field(default_factory=Effort)
     depth: int = 0
-    _held: Recent[tuple[Payoff, int, int], tuple[Method | None]] = field(
+    finest: float = FINEST
+    """The relative width that smoothing may cost at best, where an answer is part of a larger one."""
+    _held: Recent[tuple[Payoff, int, int, int], tuple[Method | None]] = field(
         default_factory=lambda: Recent(_HELD), repr=False, compare=False
     )
 
@@ -89,7 +95,17 @@ class LineMethods:
 
     @cached_property
     def _reverse(self) -> LineMethods:
-        return self if self.total.is_symmetric else LineMethods(self.total.reversed(), self.effort, self.depth)
+        return (
+            self
+            if self.total.is_symmetric
+            else LineMethods(self.total.reversed(), self.effort, self.depth, self.finest)
+        )
+
+    @cached_property
+    def _wide(self) -> float:
+        """From this width on the next method is asked: less for steps that can be labelled, more for part of a larger answer.
+        Heuristic: affects speed and accuracy only."""
+        return FINE_SUM if self.total.is_long and not self.depth else max(WIDE, _COARSER * self.finest)
 
     @cached_property
     def _log_ratio(self) -> arb:
@@ -168,7 +184,7 @@ class LineMethods:
                 own = Bracket(*(row[wide] for row in found[0].rows()))
                 found[1][wide] = np.where(own.width() <= bracket.width(), found[1][wide], slope)
                 overwrite(found[0], wide, own.within(bracket))
-            wide = np.flatnonzero(found[0].is_wide(WIDE)).tolist()
+            wide = np.flatnonzero(found[0].is_wide(self._wide)).tolist()
             if not wide:
                 return found
         # still a valid answer: Markov's inequality
@@ -182,9 +198,22 @@ class LineMethods:
         logs = np.minimum(logs + FORMULA_SLACK * (1 + np.abs(nu * np.array(thresholds))), 0.0)
         return Bracket(logs, np.zeros_like(logs), np.ones_like(logs)), np.full_like(logs, abs(nu))
 
-    def method(self, rung: LineRung) -> Method | None:
-        """What is asked first for the thresholds of a rung, if there is more than Markov's inequality."""
-        return next((m for place in range(_METHODS) if (m := self._method(rung, place)) is not None), None)
+    def _answering(self, rung: LineRung, y: arb) -> Method | None:
+        """The method with the narrowest bounds at a threshold, of those that `_evaluate` asks; None where only Markov answers."""
+        found: tuple[float, Method] | None = None
+        for place in range(_METHODS):
+            if place >= _SMOOTHED and self._method(rung, 0) is not None and found is not None:
+                break
+            try:
+                method = self._method(rung, place)
+                width = math.inf if method is None else float(_sane(method.evaluate([y])[0]).width()[0])
+            except (AccuracyError, LatticeTooFineError):
+                continue
+            if method is not None and (found is None or width < found[0]):
+                found = width, method
+            if width <= self._wide:
+                break
+        return None if found is None else found[1]
 
     def _method(self, rung: LineRung, place: int) -> Method | None:
         """One of the methods for the thresholds of a rung, None where it does not apply; the most recent ones are held."""
@@ -192,10 +221,12 @@ class LineMethods:
             self.enumeration,
             self.conditioning,
             self._fine_sum,
+            self.large_steps,
             self.grid,
             self.fourier_sum,
+            self._labelled_after_all,
         ]
-        return self._held.get((rung.payoff, rung.index, place), lambda: (makers[place](rung),))[0]
+        return self._held.get((rung.payoff, rung.index, rung.part, place), lambda: (makers[place](rung),))[0]
 
     def enumeration(self, rung: LineRung) -> Enumeration | LatticeBins | None:
         """All values listed, if they are few enough."""
@@ -217,15 +248,33 @@ class LineMethods:
         rest = LineMethods(found[1], less, self.depth + 1)
         return Conditioning(self.total, found[1], rung.payoff, rung.tilt, listed, rest)
 
+    def _labelled_after_all(self, rung: LineRung) -> LargeSteps | None:
+        """Large steps told apart where nothing else is narrow: a sum of few steps decays slowly, that of large ones does not."""
+        return self.large_steps(rung, -math.inf) if self._method(rung, _LABELLED) is None else None
+
+    def large_steps(self, rung: LineRung, worth: float = WORTH) -> LargeSteps | None:
+        """The sum over the number of large steps, if that is expected to cancel less."""
+        found = label_steps(self.total, rung, worth)
+        if found is None:
+            return None
+        held: dict[tuple[int, float], LineMethods] = {}
+
+        def given(k: int, finest: float) -> LineMethods:
+            if (k, finest) not in held:
+                held[k, finest] = LineMethods(found.given(k), self.effort, self.depth + 1, finest)
+            return held[k, finest]
+
+        return LargeSteps(found, given)
+
     def fourier_sum(self, rung: LineRung) -> LineContour | None:
         """The smoothed Fourier sum, as fine as the effort allows."""
         if not all(part.loss.has_transform for part in self.total.parts):
             return None
-        return LineContour(make_line_plan(self.total, rung, self.effort))
+        return LineContour(make_line_plan(self.total, rung, self.effort, self.finest))
 
     def _fine_sum(self, rung: LineRung) -> Method | None:
         """The same if the effort allows a fine one. Heuristic: affects speed and accuracy only."""
-        found = self._method(rung, _METHODS - 1)
+        found = self._method(rung, _FOURIER)
         fine = isinstance(found, LineContour) and found.plan.expected_width <= FINE_SUM
         return found if fine else None
 
@@ -253,6 +302,7 @@ class LineMethods:
 
         yield "direct enumeration", lambda: asked(self.enumeration(rung))
         yield "coarse parts listed", lambda: asked(self.conditioning(rung))
+        yield "sum over numbers of large steps", lambda: asked(self.large_steps(rung, -math.inf))
         yield "smoothed Fourier sum", lambda: asked(self.fourier_sum(rung))
         yield "losses split on a grid", lambda: asked(self.grid(rung))
         yield "dense FFT", lambda: asked(DenseFFT(self.total, rung.payoff, rung.tilt))
@@ -267,7 +317,7 @@ class LineMethods:
         if self.total.delta(y) is not None:
             return Used("closed form", Payoff.DELTA, 1, ())
         rung = self._ladder.rung_of(float(y.mid()))
-        method = self.method(rung)
+        method = self._answering(rung, y)
         found = Used("Markov's inequality", rung.payoff, 1, ()) if method is None else method.used(y)
         return replace(found, rows=(("tilt", about(rung.tilt)), *found.rows))
 

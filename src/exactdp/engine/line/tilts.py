@@ -24,6 +24,7 @@ _SHARES = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.4, 0.6)  # 
 _ALIASED = 35.0  # -log of what aliases may leave
 _LONG = 1.3  # from this ratio on a shorter period is looked for
 _WORTH = 2.0
+_FACTOR = 1.3  # between the ends of a part of a rung
 _HIGHEST = 1 << 20  # the last rung: above it the greatest loss is next
 
 
@@ -36,6 +37,8 @@ class LineRung:
     tilt: Fraction
     low: float
     high: float
+    part: int = 0
+    """Which of its parts it is, if it is one of several that share a tilt."""
 
 
 class Ladder:
@@ -57,7 +60,9 @@ class Ladder:
     def rung_of(self, y: float) -> LineRung:
         """The rung that serves the threshold y >= 0, or the piece of it that does."""
         own = self.rung(*self.place_of(y))
-        return self._piece(own, y) if self._total.bends and own.payoff is Payoff.DELTA else own
+        if not self._total.is_long or own.payoff is not Payoff.DELTA:
+            return own
+        return _narrowed(self._piece(own, y), y)
 
     def _piece(self, own: LineRung, y: float) -> LineRung:
         """The rung with a lower tilt where that needs a much shorter period, divided where it would not serve the whole of it.
@@ -123,3 +128,12 @@ class Ladder:
         if payoff is not Payoff.COMPLEMENT:
             return 1, _HIGHEST
         return -1, max(0, math.ceil((0.5 * self._deviation - self._positions.at(payoff, 0)) / self._positions.spacing))
+
+
+def _narrowed(rung: LineRung, y: float) -> LineRung:
+    """The part of a long rung whose thresholds are within a factor of each other: what steps are called large depends on them."""
+    if not y > 0 or rung.high <= _FACTOR * rung.low:
+        return rung
+    part = math.floor(math.log(y) / math.log(_FACTOR))
+    low, high = _FACTOR**part, _FACTOR ** (part + 1)
+    return LineRung(rung.payoff, rung.index, rung.tilt, max(rung.low, low), min(rung.high, high), part)

@@ -130,6 +130,12 @@ class TotalLoss:
         return any(p.loss.bends for p in self.parts)
 
     @cached_property
+    def is_long(self) -> bool:
+        """Whether a loss that bends is not told apart by labels: a tilt can then have a tail far longer than the answer needs.
+        Heuristic: affects speed and accuracy only."""
+        return any(p.loss.bends and not p.loss.is_labelled for p in self.parts)
+
+    @cached_property
     def is_symmetric(self) -> bool:
         """Whether exchanging the two data sets changes nothing."""
         return all(p.loss.reversed() is p.loss for p in self.parts)
