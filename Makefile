@@ -29,6 +29,8 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
+# tests start hundreds of processes: what Python compiled is kept, whatever the environment says
+test: export PYTHONDONTWRITEBYTECODE =
 test: lint types
 	$(BIN)/pytest -n auto --dist worksteal -rs -m 'not soak'
 

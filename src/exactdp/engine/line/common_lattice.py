@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
+from exactdp.doubles import UNDERFLOW
 from exactdp.engine.line.total_loss import TotalLoss
 
 MOST_POINTS = 2_000_000
@@ -36,7 +37,7 @@ def most_nodes_matter(total: TotalLoss, nodes: float) -> bool:
     for part in total.parts:
         if part.loss.step is not None:
             deviation = math.sqrt(part.count * part.loss.mean_variance(-0.5)[1]) / float(part.loss.step)
-            logs += min(0.0, math.log(_PEAK_REACH / max(math.pi * deviation, 1e-300)))
+            logs += min(0.0, math.log(_PEAK_REACH / max(math.pi * deviation, UNDERFLOW)))
     return logs > math.log(_MANY_NODES)
 
 
