@@ -135,7 +135,7 @@ def test_overall_epsilon_is_the_same_however_many_pairs_are_suspected(
     f = family("same", 3)
     at = [Fraction("0.3"), Fraction("1e-10")]
     expected = Overall(LinePairs(f)).epsilons(at)
-    monkeypatch.setattr(exactdp.census.overall, "_FEW_SUSPECTS", few)
+    monkeypatch.setattr(exactdp.census.overall, "FEW_SUSPECTS", few)
     for (low, high), (least, most) in zip(Overall(LinePairs(f)).epsilons(at), expected, strict=True):
         assert max(low, least) <= min(high, most)
         assert high - low < 1e-11 * (1 + abs(high))

@@ -18,7 +18,7 @@ from exactdp.accounting.directions import BothDirections
 from exactdp.accounting.planner import grid_suits, lists_answer, quick_answers_for
 from exactdp.accounting.privacy_profile import point_of_values
 from exactdp.accounting.separate_pairs import HELD, Question
-from exactdp.accounting.shared_pairs import FEW, USELESS, SharedPairs, region_of_rung
+from exactdp.accounting.shared_pairs import FEW, FEW_SUSPECTS, USELESS, SharedPairs, region_of_rung
 from exactdp.accounting.tradeoff_dual import beta_from_profile
 from exactdp.brackets import Bracket, Point, both, mirrored_brackets, overwrite
 from exactdp.cache import Recent
@@ -33,8 +33,6 @@ from exactdp.numbers import log_rational
 
 _RESORT_WIDTH = 1e-10
 _RESORT_WIDTH_BETA = 1e-9  # beta is a difference of larger numbers
-FEW_SUSPECTS = 6
-"""Pairs that may be the worst which are asked on contours of their own."""
 _SUITED_HELD = 1 << 16
 _UNKNOWN = (0.0, 0.0, 1.0, 0.0, 0.0, 1.0, -math.inf)  # the rows of a point of which nothing is known
 _Evaluate = Callable[[Place, Ints, list[Fraction], Ints], Values]

@@ -25,6 +25,9 @@ _GRIDDED = 1e-7  # shared contours that leave more are given up for a grid, wher
 FEW = 12
 """Pairs that are asked one by one where shared contours are wide, and not on a grid: that is narrower and may take longer."""
 
+FEW_SUSPECTS = 6
+"""Pairs that may be the worst which are asked on contours of their own."""
+
 _NARROW = 1e-11  # ends further than this from the estimate, relative to it, are left to the search for one pair
 
 
@@ -84,13 +87,13 @@ class SharedPairs(PairAnswers):
 
     def table(self, pairs: Sequence[int], epsilons: Sequence[Fraction]) -> Point:
         """Certified delta and 1 - delta of each pair at each epsilon, one pair after the other."""
-        asked = every(pairs, epsilons)
+        asked = _every(pairs, epsilons)
         return self._resorted(*asked, self.shared_at(*asked))
 
     def table_of_worst(self, epsilons: Sequence[Fraction], resorts: bool = True) -> Point:
         """`table` of all pairs; those that are proved not to be the worst at an epsilon may be wider there, and all of them
         as wide as shared contours leave them without `resorts`."""
-        asked = every(range(self.count), epsilons)
+        asked = _every(range(self.count), epsilons)
         point = self.rough_at(*asked)
         if point is None:
             point = self.shared_at(*asked)
@@ -109,11 +112,11 @@ class SharedPairs(PairAnswers):
 
     def shared_table(self, pairs: Sequence[int], epsilons: Sequence[Fraction]) -> Point:
         """`table` as narrow as shared contours make it."""
-        return self.shared_at(*every(pairs, epsilons))
+        return self.shared_at(*_every(pairs, epsilons))
 
     def shared_table_of_few(self, pairs: Sequence[int], epsilons: Sequence[Fraction]) -> Point:
         """`table` of a few pairs as narrow as shared contours make it."""
-        return self.few_at(*every(pairs, epsilons))
+        return self.few_at(*_every(pairs, epsilons))
 
     def few_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
         """`shared_at` of a few pairs."""
@@ -225,7 +228,7 @@ def may_be_worst(point: Point, count: int, width: float = 0.0) -> Bools:
     return result.ravel()
 
 
-def every(pairs: Sequence[int], epsilons: Sequence[Fraction]) -> tuple[Ints, Sequence[Fraction], Ints]:
+def _every(pairs: Sequence[int], epsilons: Sequence[Fraction]) -> tuple[Ints, Sequence[Fraction], Ints]:
     """Each pair at each epsilon, one pair after the other."""
     each = np.repeat(np.array(pairs, dtype=np.int64), len(epsilons))
     return each, epsilons, np.tile(np.arange(len(epsilons)), len(pairs))

@@ -21,7 +21,7 @@ from scipy.special import ndtri_exp
 from exactdp.accounting.epsilon_search import both_readings, gaussian_start
 from exactdp.accounting.pairs import Pairs
 from exactdp.accounting.separate_pairs import PairAnswers, Question
-from exactdp.accounting.shared_pairs import USELESS, SharedPairs
+from exactdp.accounting.shared_pairs import FEW_SUSPECTS, USELESS, SharedPairs
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.accounting.tradeoff_dual import beta_from_profile, curve_from_profile, estimated_top, evenly
 from exactdp.brackets import Point, PointAt, both, mirrored_point
@@ -34,7 +34,6 @@ from exactdp.widths import REMEDY
 _EXTREMES_HELD = 4096  # a dozen numbers each
 _FEW = 16  # pairs that are all likely
 _PLACES = 25  # slopes at which the likely ones of more are found, which curves ask as well
-_FEW_SUSPECTS = 6  # pairs that are asked one by one
 _SMALL_FROM = 3.0  # deviations above the mean from which delta is too small for its width to matter to 1 - delta
 _DRAWN = 1e-5  # bounds further apart than this, relative to the upper one, are seen in a table of five digits
 _SHOWN_BETA = 1e-7  # the same for beta, of which a page shows up to eight digits
@@ -164,8 +163,8 @@ class Overall:
         few, many = [], going
         if screened is not None:
             looked = [(search, search.suspected(point)) for search, point in zip(going, screened, strict=True)]
-            few = [(search, pair) for search, pairs in looked if len(pairs) <= _FEW_SUSPECTS for pair in pairs]
-            many = [search for search, pairs in looked if len(pairs) > _FEW_SUSPECTS]
+            few = [(search, pair) for search, pairs in looked if len(pairs) <= FEW_SUSPECTS for pair in pairs]
+            many = [search for search, pairs in looked if len(pairs) > FEW_SUSPECTS]
         points = self.points([e for e, search in zip(at, going, strict=True) if search in many])
         rest = [(search, pair) for search, p in zip(many, points, strict=True) for pair in search.suspected(p)]
         return [(self.pairs.epsilons_of_few, few), (self.pairs.epsilons, rest)]
@@ -180,7 +179,7 @@ class Overall:
         lower, _ = self.epsilon(delta)
         at = [min(both_readings(lower))]
         left = np.flatnonzero(sides(next(self.pairs.screen(at) or self.points(at)), delta) >= 0).tolist()
-        ask = self.pairs.epsilons_of_few if len(left) <= _FEW_SUSPECTS else self.pairs.epsilons
+        ask = self.pairs.epsilons_of_few if len(left) <= FEW_SUSPECTS else self.pairs.epsilons
         lows, highs = ask([Question(pair, delta) for pair in left])
         return dict(zip(left, zip(lows.tolist(), highs.tolist(), strict=True), strict=True))
 

@@ -275,10 +275,7 @@ class Release:
             return Composition(first.mechanisms)
         if k == other:
             return Composition({mechanism: 2 * count for mechanism, count in first.mechanisms.items()})
-        together = dict(first.mechanisms)
-        for mechanism, count in self._allocation(other).mechanisms.items():
-            together[mechanism] = together.get(mechanism, 0) + count
-        return Composition(together)
+        return Composition(Counter(first.mechanisms) + Counter(self._allocation(other).mechanisms))
 
     @property
     def compositions(self) -> dict[Composition, tuple[int, int]]:

@@ -139,7 +139,7 @@ class LineMethods:
                 continue
             by_rung.setdefault(self._ladder.rung_of(float(y.mid())), []).append(i)
         for rung, members in by_rung.items():
-            direct, slope = self._evaluate(rung, [thresholds[i] for i in members])
+            direct, slope, _ = self._evaluate(rung, [thresholds[i] for i in members])
             other = direct.one_minus()
             delta, rest = (direct, other) if rung.payoff is Payoff.DELTA else (other, direct)
             with np.errstate(divide="ignore"):
@@ -159,37 +159,43 @@ class LineMethods:
         below = rest.upper_floats() - np.exp(np.minimum(e, 0.0)) * np.exp(found[6])
         return np.stack([*delta.rows(), *rest.rows(), np.log(np.maximum(below, UNDERFLOW))])
 
-    def _evaluate(self, rung: LineRung, thresholds: list[arb]) -> tuple[Bracket, Floats]:
-        """By the first method that applies; where its bounds are wide also by the next one, and the narrowest ends win.
+    def _evaluate(self, rung: LineRung, thresholds: list[arb]) -> tuple[Bracket, Floats, list[Method | None]]:
+        """By the first method that applies; where its bounds are wide also by the next one, and the narrowest ends win. With the
+        slopes, and for each threshold the method of the narrowest bounds, None where that is Markov's inequality.
 
         A list of all values is wide only where an atom far heavier than delta lies on the threshold to all digits; a sum that
         smooths such an atom cannot do better and is not asked.
         """
         found: tuple[Bracket, Floats] | None = None
-        wide = list(range(len(thresholds)))
+        wide, asked = list(range(len(thresholds))), set[int]()
+        answering: list[Method | None] = [None] * len(thresholds)
         for place in range(_METHODS):
             if place >= _SMOOTHED and self._method(rung, 0) is not None and found is not None:
                 break
             try:
                 method = self._method(rung, place)
-                if method is None:
+                if method is None or id(method) in asked:
                     continue
+                asked.add(id(method))
                 bracket, slope = method.evaluate([thresholds[i] for i in wide])
             except (AccuracyError, LatticeTooFineError):
                 continue
             bracket = _sane(bracket)
             if found is None:
-                found = bracket, slope
+                found, answering = (bracket, slope), [method] * len(thresholds)
             else:
                 own = Bracket(*(row[wide] for row in found[0].rows()))
-                found[1][wide] = np.where(own.width() <= bracket.width(), found[1][wide], slope)
+                stays = own.width() <= bracket.width()
+                found[1][wide] = np.where(stays, found[1][wide], slope)
                 overwrite(found[0], wide, own.within(bracket))
+                for i in np.array(wide)[~stays].tolist():
+                    answering[i] = method
             wide = np.flatnonzero(found[0].is_wide(self._wide)).tolist()
             if not wide:
-                return found
+                return *found, answering
         # still a valid answer: Markov's inequality
         markov, steep = self._markov(rung, [float(y.mid()) for y in thresholds])
-        return (markov, steep) if found is None else (found[0].within(markov), found[1])
+        return (markov, steep, answering) if found is None else (found[0].within(markov), found[1], answering)
 
     def _markov(self, rung: LineRung, thresholds: list[float]) -> tuple[Bracket, Floats]:
         """delta <= e^{K(nu) - nu y} for nu >= 0, 1 - delta the same for nu in [-1, 0], at the rung's tilt and at 0."""
@@ -197,23 +203,6 @@ class LineMethods:
         logs = self.total.log_moment_upper(nu) - nu * np.array(thresholds)
         logs = np.minimum(logs + FORMULA_SLACK * (1 + np.abs(nu * np.array(thresholds))), 0.0)
         return Bracket(logs, np.zeros_like(logs), np.ones_like(logs)), np.full_like(logs, abs(nu))
-
-    def _answering(self, rung: LineRung, y: arb) -> Method | None:
-        """The method with the narrowest bounds at a threshold, of those that `_evaluate` asks; None where only Markov answers."""
-        found: tuple[float, Method] | None = None
-        for place in range(_METHODS):
-            if place >= _SMOOTHED and self._method(rung, 0) is not None and found is not None:
-                break
-            try:
-                method = self._method(rung, place)
-                width = math.inf if method is None else float(_sane(method.evaluate([y])[0]).width()[0])
-            except (AccuracyError, LatticeTooFineError):
-                continue
-            if method is not None and (found is None or width < found[0]):
-                found = width, method
-            if width <= self._wide:
-                break
-        return None if found is None else found[1]
 
     def _method(self, rung: LineRung, place: int) -> Method | None:
         """One of the methods for the thresholds of a rung, None where it does not apply; the most recent ones are held."""
@@ -317,7 +306,7 @@ class LineMethods:
         if self.total.delta(y) is not None:
             return Used("closed form", Payoff.DELTA, 1, ())
         rung = self._ladder.rung_of(float(y.mid()))
-        method = self._answering(rung, y)
+        (method,) = self._evaluate(rung, [y])[2]
         found = Used("Markov's inequality", rung.payoff, 1, ()) if method is None else method.used(y)
         return replace(found, rows=(("tilt", about(rung.tilt)), *found.rows))
 
