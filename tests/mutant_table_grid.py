@@ -76,7 +76,7 @@ MUTANTS = [
     (
         "the sum of a later block not discounted",
         "engine/line/suffix_sums.py",
-        "later[row] = one * (firsts[row + 1] + later[row + 1])",
+        "later[row] = step * (firsts[row + 1] + later[row + 1])",
         "later[row] = firsts[row + 1] + later[row + 1]",
     ),
     (

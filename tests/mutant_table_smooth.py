@@ -85,7 +85,12 @@ MUTANTS = [
         "values: Floats = -found.values if self._backward else found.values",
         "values: Floats = found.values",
     ),
-    ("the other direction counted half", "accounting/directions.py", "- math.log1p(nu)\n", "- math.log1p(nu) - 0.7\n"),
+    (
+        "the other direction counted half",
+        "accounting/directions.py",
+        "upper - nu * at + log_most",
+        "upper - nu * at + log_most - 0.7",
+    ),
     (
         "records sampled less often",
         "mechanisms/poisson_sampled.py",

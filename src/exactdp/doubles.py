@@ -108,9 +108,11 @@ def exp_above(log: float, slack: float = EXP_SLACK) -> float:
 _LARGEST_LOG = 709.7  # e^709.7 (1 + slack) is a double
 
 
-def root(function: Callable[[float], float], low: float, high: float, tolerance: float = 0.0) -> float:
-    """Where a function changes its sign between two doubles, to their last digits or to a relative tolerance: regula falsi,
-    halved where it stalls.
+def root(
+    function: Callable[[float], float], low: float, high: float, tolerance: float = 0.0, enough: float = 0.0
+) -> float:
+    """Where a function changes its sign between two doubles, to their last digits or to a relative tolerance, or where its size
+    is at most `enough`: regula falsi (the Illinois variant), halved where it stalls.
 
     >>> root(lambda x: x * x - 2, 0.0, 2.0)
     1.414213562373095
@@ -120,18 +122,22 @@ def root(function: Callable[[float], float], low: float, high: float, tolerance:
         return low if at_low == 0 else high
     if (at_low > 0) == (at_high > 0):
         raise ValueError(f"A root must lie between values of different signs. Found {at_low} and {at_high}.")
+    was_above = None
     for step in range(_ROOT_STEPS):
         middle = (low + high) / 2 if step % 3 == 2 else high - at_high * (high - low) / (at_high - at_low)
         middle = middle if low < middle < high else (low + high) / 2
-        if not low < middle < high or high - low <= tolerance * high:
+        if not low < middle < high or high - low <= tolerance * max(abs(low), abs(high)):
             break
         value = function(middle)
-        if value == 0:
+        if abs(value) <= enough:
             return middle
-        if (value > 0) == (at_high > 0):
-            high, at_high, at_low = middle, value, at_low / 2
+        is_above = (value > 0) == (at_high > 0)
+        share = 0.5 if is_above is was_above else 1.0  # of an end that stays for the second time
+        if is_above:
+            high, at_high, at_low = middle, value, at_low * share
         else:
-            low, at_low, at_high = middle, value, at_high / 2
+            low, at_low, at_high = middle, value, at_high * share
+        was_above = is_above
     return (low + high) / 2
 
 

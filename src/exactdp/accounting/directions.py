@@ -28,7 +28,7 @@ from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.lattice import Lattice
 from exactdp.engine.line.methods import LineMethods, threshold
-from exactdp.engine.line.total_loss import Part, TotalLoss
+from exactdp.engine.line.total_loss import Part, TotalLoss, log_largest_gain
 from exactdp.errors import AccuracyError
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import log_rational
@@ -125,7 +125,7 @@ class Direction:
         if end is not None and float(end.lower()) > at * (1 + FORMULA_SLACK):
             for nu in _orders(self.total, 48):
                 upper = self.total.log_moment_upper(nu)
-                log_most = nu * math.log(nu / (1 + nu)) - math.log1p(nu)
+                log_most = float(log_largest_gain(nu))
                 size = 1 + abs(upper) + nu * at + abs(log_most)
                 best = min(best, upper - nu * at + log_most + FORMULA_SLACK * size)
                 if best < enough:

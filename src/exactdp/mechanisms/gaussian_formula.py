@@ -34,6 +34,13 @@ def gaussian_logs(mu: float, e: float) -> tuple[float, float]:
     return log_delta, math.log1p(-math.exp(log_delta))
 
 
+def gaussian_log_deltas(mu: float, epsilons: Floats) -> Floats:
+    """log delta at many epsilons from 0 on, for searches: as a difference, which loses digits where mu is small."""
+    first, second = log_ndtr(mu / 2 - epsilons / mu), epsilons + log_ndtr(-mu / 2 - epsilons / mu)
+    result: Floats = first + np.log1p(-np.exp(second - first))
+    return result
+
+
 def _mills(x: Any) -> Any:
     return math.sqrt(math.pi / 2) * erfcx(x / math.sqrt(2))
 

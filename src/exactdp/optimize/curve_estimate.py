@@ -76,7 +76,7 @@ def profiles(
     compositions: Sequence[Mapping[Mechanism, int]], deviations: Sequence[float], size: int
 ) -> tuple[EstimatedProfile, ...]:
     """The profiles of some pairs, good to a few deviations to both sides of those that are given."""
-    spread = max(_spread(one) for one in compositions)
+    spread = max(spread_of(one) for one in compositions)
     tilted = [_tilted(compositions, one / math.sqrt(spread), size) for one in deviations]
     between = [(a + b) / 2 for a, b in pairwise(deviations)]
     switches = tuple(spread / 2 + one * math.sqrt(spread) for one in between)
@@ -92,7 +92,8 @@ def _tilted(compositions: Sequence[Mapping[Mechanism, int]], tilt: float, size: 
     return tuple(_convolved(one, parts, spectra, (tilt, step, reach), size) for one in compositions)
 
 
-def _spread(mechanisms: Mapping[Mechanism, int]) -> float:
+def spread_of(mechanisms: Mapping[Mechanism, int]) -> float:
+    """2 rho: the variance of the loss were it Gaussian."""
     return sum(n * 2 * float(m.rho) for m, n in mechanisms.items())
 
 

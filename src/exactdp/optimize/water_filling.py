@@ -7,19 +7,18 @@ ascent of the dual. Heuristic: what is found here is searched, and proved elsewh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from exactdp.doubles import Floats
+from exactdp.doubles import Floats, root
 from exactdp.optimize.accuracy import errors
 from exactdp.optimize.problem import BudgetProblem
 
 _HALVINGS = 46  # of the logarithm of an unknown, 160 at most: to 1e-12 of itself
 _LARGEST_LOG = 300.0
-_CROSSINGS = 60
 _CLOSE = 1e-11  # of the logarithm of a cost
 
 
@@ -118,7 +117,7 @@ class WaterFilling:
         step = 4.0
         while over(low) < 0 and low > -_LARGEST_LOG:
             high, low, step = low, low - step, 2 * step
-        at = _crossing(over, low, high) if over(low) > 0 > over(high) else high
+        at = root(over, low, high, enough=_CLOSE) if over(low) > 0 > over(high) else high
         return self.given(np.array([np.exp(at)]), none), np.array([np.exp(at)])
 
     def cheapest(self, cap: float) -> tuple[Floats, float]:
@@ -166,21 +165,3 @@ class WaterFilling:
         )
         true = found.x * scales
         return self.given(true[:several], true[several:]), true[:several]
-
-
-def _crossing(over: Callable[[float], float], low: float, high: float) -> float:
-    """Where a falling function is nearly 0: the Illinois variant of regula falsi."""
-    at_low, at_high = over(low), over(high)
-    last = 0
-    for _ in range(_CROSSINGS):
-        middle = low + (high - low) * at_low / (at_low - at_high)
-        value = over(middle)
-        if abs(value) < _CLOSE or not low < middle < high:
-            return middle
-        side = 1 if value > 0 else -1
-        if side > 0:
-            low, at_low, at_high = middle, value, at_high / 2 if last == side else at_high
-        else:
-            high, at_high, at_low = middle, value, at_low / 2 if last == side else at_low
-        last = side
-    return (low + high) / 2

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri
+from scipy.special import ndtri
 
 from exactdp.census.releases import Release
 from exactdp.doubles import Floats
 from exactdp.guarantees.calibration import MeetsEpsilonDelta, MeetsMu, MeetsTradeOff, Target
-from exactdp.mechanisms.gaussian_formula import gaussian_logs
+from exactdp.mechanisms.gaussian_formula import gaussian_log_deltas, gaussian_logs
 from exactdp.numbers import log_rational
 from exactdp.optimize.cells import Cell
-from exactdp.optimize.curve_estimate import EstimatedProfile, is_small, profiles
+from exactdp.optimize.curve_estimate import EstimatedProfile, is_small, profiles, spread_of
 from exactdp.optimize.guarantee import Guarantee, Look, each_target, gaussian_spread, spread_slopes
 
 SIZES = (1 << 13, 1 << 16)
@@ -111,7 +111,7 @@ class WholeCurve(Guarantee):
                 release.with_budget({(level, query): budget * Fraction(1 + side * size)}).pair(*pair).mechanisms
                 for side in (-1, 1)
             ]
-            spread = sum(n * 2 * float(m.rho) for m, n in ends[1].items())
+            spread = spread_of(ends[1])
             deviations = max((epsilon - spread / 2) / math.sqrt(spread), 0.0)
             low, high = (float(p.log_deltas(np.array([epsilon]))[0]) for p in profiles(ends, [deviations], self.size))
             found.append((high - low) / (2 * size * float(budget)))
@@ -138,23 +138,16 @@ def _peaks(mu: float, curves: Sequence[EstimatedProfile]) -> Floats:
     """Where delta of a curve is nearest to the Gaussian's, or farthest above it: the peaks of all curves, the highest first."""
     epsilons = np.linspace(0.0, mu * mu / 2 + _LAST * mu, _PLACES)
     apart = float(epsilons[1])
-    over = np.max([curve.log_deltas(epsilons) for curve in curves], axis=0) - _gaussian(mu, epsilons)
+    over = np.max([curve.log_deltas(epsilons) for curve in curves], axis=0) - gaussian_log_deltas(mu, epsilons)
     inner = np.concatenate([[-np.inf], over, [-np.inf]])
     tops = np.flatnonzero((over >= inner[:-2]) & (over >= inner[2:]) & (over > over.max() - 2 * _NEAR))
     found = []
     for i in tops[np.argsort(-over[tops])][:_MOST].tolist():
         near = np.maximum(epsilons[i] + apart * np.linspace(-1, 1, _FINER), 0.0)
-        height = np.max([curve.log_deltas(near) for curve in curves], axis=0) - _gaussian(mu, near)
+        height = np.max([curve.log_deltas(near) for curve in curves], axis=0) - gaussian_log_deltas(mu, near)
         found.append((float(height.max()), float(near[int(np.argmax(height))])))
     highest = max(found)[0]
     return np.array([epsilon for height, epsilon in sorted(found, reverse=True) if height > highest - _NEAR])
-
-
-def _gaussian(mu: float, epsilons: Floats) -> Floats:
-    """log delta of the Gaussian, as an array."""
-    first, second = log_ndtr(mu / 2 - epsilons / mu), epsilons + log_ndtr(-mu / 2 - epsilons / mu)
-    result: Floats = first + np.log1p(-np.exp(second - first))
-    return result
 
 
 def _of_beta(one: MeetsTradeOff, curves: Sequence[EstimatedProfile]) -> tuple[Floats, list[float]]:

@@ -62,10 +62,10 @@ def short(value: float) -> Fraction:
     return Fraction(short_double(value))
 
 
-def short_double(value: float) -> float:
+def short_double(value: float, bits: int = _BITS) -> float:
     """`short` as a double, which it is exactly."""
     mantissa, exponent = math.frexp(value)
-    return math.ldexp(round(mantissa * 2**_BITS), exponent - _BITS)
+    return math.ldexp(round(mantissa * 2**bits), exponent - bits)
 
 
 def _deviation(lattice: Lattice) -> float:

@@ -306,8 +306,7 @@ class Enumeration(OneByOne):
 
     def used(self, y: arb) -> Used:
         """How many values were listed; the same for every threshold."""
-        rows = (("values listed", f"{self.sizes[0]:,} x {self.sizes[1]:,} in two halves"),)
-        return Used("direct enumeration", self._payoff, sum(self.sizes), rows)
+        return used_lists(self._payoff, self.sizes)
 
     def one(self, y: arb) -> tuple[float, float, float, float]:
         """The sum over the asking half of the tails of the sorted half (Theorem 13)."""
@@ -400,3 +399,9 @@ class _ListTails:
         + e^{-(u - d)} (1 - e^{-d})."""
         found = sums[self._at] - np.expm1(-self._gap) * discounted[self._at]
         return np.where(self._any, np.exp(-tilt * self._gap) * found, 0.0)
+
+
+def used_lists(payoff: Payoff, sizes: tuple[int, int]) -> Used:
+    """The account of two lists."""
+    rows = (("values listed", f"{sizes[0]:,} x {sizes[1]:,} in two halves"),)
+    return Used("direct enumeration", payoff, sum(sizes), rows)

@@ -18,13 +18,15 @@ from flint import arb
 
 from exactdp.balls import BITS, precision
 from exactdp.doubles import FORMULA_SLACK, POWER_SLACK, UNDERFLOW, UNIT, Floats
+from exactdp.engine.lattice.tilts import short_double
 from exactdp.engine.line.plan import FINEST
 from exactdp.engine.line.protocol import AnyThreshold, OneByOne, Used
 from exactdp.engine.line.tilts import LineRung
-from exactdp.engine.line.total_loss import Part, TotalLoss
+from exactdp.engine.line.total_loss import Part, TotalLoss, log_largest_gain
 from exactdp.engine.payoff import Payoff
 from exactdp.mechanisms.gaussian_mixture_loss import MixtureLoss
 
+_BITS = 12  # of cuts and widths of labels
 _WIDTH = 0.07  # of a label, divided by m: losses then change by so much, relatively
 _SHARES = (0.04, 0.15, 0.3, 0.5, 0.7, 0.85)  # of the threshold, at which steps are called large
 _NARROW = 1.5  # ends of a rung in which one cut is good for all thresholds
@@ -76,7 +78,7 @@ class Labelled:
         many = min(self.count, _MOST_LARGE) + 1
         k = np.arange(many)[:, None]
         orders, (small, large, rest) = np.array(self.orders), self._moments
-        constants = orders * np.log(orders / (1 + orders)) - np.log1p(orders)
+        constants = log_largest_gain(orders)
         exponents = k * large + (self.count - k) * small + rest + constants - orders * y
         sizes = k * np.abs(large) + self.count * np.abs(small) + np.abs(rest) + np.abs(constants) + orders * abs(y)
         exponents += FORMULA_SLACK * (1 + sizes)
@@ -112,20 +114,18 @@ def label_steps(total: TotalLoss, rung: LineRung, worth: float = WORTH) -> Label
     others = tuple(other for other in total.parts if other is not part)
     y = (rung.low + rung.high) / 2
     m = part.loss.mixture.widest
-    width = _short(_WIDTH / m)
+    width = short_double(_WIDTH / m, _BITS)
     orders, shared = _orders(part.loss, y)
     found = []
     for share in _SHARES:
-        small, large = part.loss.labelled(_short(part.loss.output_at(share * y)), width)
+        small, large = part.loss.labelled(short_double(part.loss.output_at(share * y), _BITS), width)
         labelled = Labelled(others, small, large, part.count, orders, shared)
         uppers = labelled.log_uppers(y)
         # a composition without large steps decays slowly: what it costs to sum it is worth some cancellation
         negligible = uppers[0] < uppers[1:].max() + math.log(_SETTLED) - _SPARED
         found.append((float(np.logaddexp.reduce(uppers)) - (_SPARED if negligible else 0.0), labelled))
     log_best, best = min(found, key=lambda pair: pair[0])
-    plain = min(
-        total.log_moment_upper(nu) - nu * y + nu * math.log(nu / (1 + nu)) - math.log1p(nu) for nu in orders[:shared]
-    )
+    plain = min(total.log_moment_upper(nu) - nu * y + float(log_largest_gain(nu)) for nu in orders[:shared])
     uppers = best.log_uppers(y)
     many = int(np.sum(uppers > uppers.max() + math.log(_SETTLED)))
     return best if plain - log_best > worth and many <= _MOST_TERMS else None
@@ -198,9 +198,3 @@ class LargeSteps(OneByOne):
 def _finest(wanted: float) -> float:
     """A power of ten, so that few plans are made. Heuristic: affects speed and accuracy only."""
     return float(10.0 ** min(max(math.floor(math.log10(max(wanted, FINEST))), -11), -2)) if wanted > FINEST else FINEST
-
-
-def _short(value: float) -> float:
-    """A number of twelve bits."""
-    mantissa, exponent = math.frexp(value)
-    return math.ldexp(round(mantissa * 4096), exponent - 12)

@@ -16,7 +16,7 @@ from flint import arb
 
 from exactdp.balls import BITS, ball, precision
 from exactdp.doubles import ACCOUNT_SLACK, REMAINDER_SLACK, UNDERFLOW, UNIT, Floats, Ints
-from exactdp.engine.line.enumeration import ListedValues
+from exactdp.engine.line.enumeration import ListedValues, used_lists
 from exactdp.engine.line.protocol import OneByOne, Used
 from exactdp.engine.line.suffix_sums import BLOCK, SUFFIX_UNITS, block_sum, even_suffix_sums
 from exactdp.engine.line.tilts import LineRung
@@ -97,9 +97,7 @@ class LatticeBins(OneByOne):
 
     def used(self, y: arb) -> Used:
         """How many values were listed; the same for every threshold."""
-        sizes = len(self._rest.values), len(self._lattice.values)
-        rows = (("values listed", f"{sizes[0]:,} x {sizes[1]:,} in two halves"),)
-        return Used("direct enumeration", self._payoff, sum(sizes), rows)
+        return used_lists(self._payoff, (len(self._rest.values), len(self._lattice.values)))
 
     def _weights(self, which: slice) -> tuple[Floats, Floats]:
         """w e^{-s f} of some values, f how far they are into their cells, for s = tilt and tilt + 1."""

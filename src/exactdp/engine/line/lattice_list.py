@@ -216,7 +216,8 @@ def listed_values(parts: list[Part], most: int, cut: float) -> ListedValues | No
 def joined_but_for(one: ListedValues, two: ListedValues, cut: float, most: int) -> ListedValues | None:
     """The sums of a value here and a value there, of which those of the least probability, at most `cut` together, are left out
     without being looked at; None if more than `most` are left."""
-    a, b = (v.weights[np.argsort(-v.weights)] for v in (one, two))
+    places = [np.argsort(-v.weights) for v in (one, two)]
+    a, b = (v.weights[place] for v, place in zip((one, two), places, strict=True))
     tails = np.append(np.cumsum(b[::-1])[::-1], 0.0) * (1 + SUM_SLACK)
 
     def beyond(log_least: float) -> tuple[Ints, float]:
@@ -231,7 +232,6 @@ def joined_but_for(one: ListedValues, two: ListedValues, cut: float, most: int) 
     count, lost = beyond(low)
     if int(count.sum()) > most:
         return None
-    places = [np.argsort(-v.weights) for v in (one, two)]
     i = np.repeat(places[0], count)
     j = places[1][ranges(np.zeros(len(count), dtype=np.int64), count - 1)]
     values, weights = one.values[i] + two.values[j], one.weights[i] * two.weights[j]

@@ -52,31 +52,33 @@ def suffix_sums(x: Floats, w: Floats, s: float) -> Floats:
 
 def _of_narrow_blocks(x: Floats, w: Floats, s: float) -> Floats:
     """The same for blocks of as many values each, in each of which exponents differ by little."""
-    n, rows = len(x), -(-len(x) // BLOCK)
-    values, terms = np.full((rows, BLOCK), x[-1]), np.zeros((rows, BLOCK))
-    values.ravel()[:n], terms.ravel()[:n] = x, w
+    rows = -(-len(x) // BLOCK)
+    values = np.full((rows, BLOCK), x[-1])
+    values.ravel()[: len(x)] = x
     reference = values[:, -1]
     growth = np.exp(-s * (values - reference[:, None]))
-    terms *= growth
-    sums = np.cumsum(terms[:, ::-1], axis=1)[:, ::-1]
-    steps = np.exp(-s * (values[1:, 0] - reference[:-1])) / growth[1:, 0]  # from a block's first sum to the one before
-    firsts, later = sums[:, 0].tolist(), [0.0] * rows
-    for row, step in zip(range(rows - 2, -1, -1), steps[::-1].tolist(), strict=True):
-        later[row] = step * (firsts[row + 1] + later[row + 1])
-    result: Floats = ((sums + np.array(later)[:, None]) / growth).ravel()[:n]
-    return result
+    return _joined(w, growth, np.exp(-s * (values[1:, 0] - reference[:-1])) / growth[1:, 0])
 
 
 def even_suffix_sums(w: Floats, step: float, s: float) -> Floats:
     """The same for values that are `step` apart, s step <= MOST_STEP, so that all blocks have the same exponentials."""
-    n, rows = len(w), -(-len(w) // BLOCK)
+    rows = -(-len(w) // BLOCK)
     growth = np.exp(s * step * np.arange(BLOCK - 1, -1, -1, dtype=np.float64))
+    return _joined(w, growth, np.full(rows - 1, math.exp(-s * step * BLOCK)))
+
+
+def _joined(w: Floats, growth: Floats, steps: Floats) -> Floats:
+    """The sums within blocks, each with what comes after it: a block's first sum shrinks by a step on the way to the one before.
+
+    `growth` is e^{-s (x - x_last)} within each block, or within all of them.
+    """
+    n, rows = len(w), -(-len(w) // BLOCK)
     terms = np.zeros((rows, BLOCK))
     terms.ravel()[:n] = w
     terms *= growth
     sums = np.cumsum(terms[:, ::-1], axis=1)[:, ::-1]
-    firsts, later, one = sums[:, 0].tolist(), [0.0] * rows, math.exp(-s * step * BLOCK)
-    for row in range(rows - 2, -1, -1):
-        later[row] = one * (firsts[row + 1] + later[row + 1])
+    firsts, later = sums[:, 0].tolist(), [0.0] * rows
+    for row, step in zip(range(rows - 2, -1, -1), steps[::-1].tolist(), strict=True):
+        later[row] = step * (firsts[row + 1] + later[row + 1])
     result: Floats = ((sums + np.array(later)[:, None]) / growth).ravel()[:n]
     return result

@@ -9,10 +9,11 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from flint import arb
 
 from exactdp.balls import BITS, ball, precision
-from exactdp.doubles import POWER_SLACK
+from exactdp.doubles import POWER_SLACK, Floats
 from exactdp.mechanisms.loss import Loss
 
 _LONGEST_FRACTION = 50_000  # bits
@@ -143,3 +144,9 @@ class TotalLoss:
     def reversed(self) -> TotalLoss:
         """The loss with the two data sets exchanged."""
         return TotalLoss(tuple(Part(p.loss.reversed(), p.count) for p in self.parts))
+
+
+def log_largest_gain(nu: float | Floats) -> Any:
+    """log of the largest e^{-nu u} (1 - e^{-u}), u >= 0, in doubles: delta(y) is at most its exponential times E e^{nu (L - y)}
+    (docs/theory/smooth.md, Theorem S6)."""
+    return nu * np.log(nu / (1 + nu)) - np.log1p(nu)
