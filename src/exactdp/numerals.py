@@ -109,18 +109,15 @@ def with_places(value: Real, places: int, rounding: str) -> str:
 def for_file(value: Real, rounding: str) -> str:
     """A bound for programs: a double that reads back as the same double, and whose decimal is on its safe side.
 
-    Python's shortest decimal of a double may lie on either side of it, so that one is taken only if it is on the safe one.
+    Python's shortest decimal of a double may lie on either side of it, so that one digit more is written, rounded outward.
 
-    >>> for_file(0.1, UP), for_file(0.1, DOWN)
-    ('0.100000000000000006', '0.1')
+    >>> for_file(0.1, UP), for_file(0.1, DOWN), for_file(0.25, UP)
+    ('0.100000000000000006', '0.100000000000000005', '0.25')
     """
     if isinstance(value, Decimal):
         return str(value)
-    if isinstance(value, float) and math.isfinite(value):  # decimals of doubles are exact, and are compared exactly
-        text, whole = repr(float(value)), Decimal(value)
-        if Decimal(text) >= whole if rounding == UP else Decimal(text) <= whole:
-            return text
-        return str(_context(_ALL_DIGITS, rounding).plus(whole)).replace("E", "e")
+    if isinstance(value, float) and math.isfinite(value):  # 0 without its sign
+        return str(_context(_ALL_DIGITS, rounding).create_decimal_from_float(value + 0.0)).replace("E", "e")
     if not _is_finite(value):
         return _endless(value)
     return str(rounded(value, _ALL_DIGITS, rounding)).replace("E", "e")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,9 +60,16 @@ def _package() -> Traversable | Path:
 
 def _state() -> list[tuple[str, int, int]]:
     """Name, size and time of every source file, as far as they are files: what a change of one changes."""
-    here = Path(__file__).parent
-    found = [(path, path.stat()) for path in here.rglob("*") if path.suffix in _SOURCE] if here.is_dir() else []
-    return sorted((str(path), stat.st_size, stat.st_mtime_ns) for path, stat in found)
+    found, folders = [], [str(Path(__file__).parent)]
+    while folders:
+        with suppress(NotADirectoryError, FileNotFoundError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    folders.append(entry.path)
+                elif entry.name.endswith(_SOURCE):
+                    stat = entry.stat()
+                    found.append((entry.path, stat.st_size, stat.st_mtime_ns))
+    return sorted(found)
 
 
 _state_at_first = _state()

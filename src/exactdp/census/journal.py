@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from exactdp.census.grids import ARGUMENTS, Grids
+from exactdp.census.grids import Grids
 from exactdp.census.pair_results import Interval, PairResult, sound
 from exactdp.census.releases import Release
 from exactdp.errors import ExactDPError, InvalidInputError
@@ -103,8 +103,8 @@ class Journal:
 
     def add(self, results: Iterable[PairResult]) -> None:
         """Keep finished pairs: written to disk before this returns."""
-        records = [_record(result) for result in results]
-        content = json.dumps({"question": self.question, "code": computed_with(), "results": records})
+        head = json.dumps({"question": self.question, "code": computed_with()}).removesuffix("}")
+        content = f'{head}, "results": [{", ".join(result.text for result in results)}]}}'
         try:
             with self.path.open("ab") as file:
                 # a line of its own, even after one that was cut off
@@ -143,12 +143,6 @@ class Journal:
         if (first, second) not in self._pairs:
             raise ValueError("no pair of the release")
         return sound(PairResult((first, second), *columns), self.grids)
-
-
-def _record(result: PairResult) -> dict[str, object]:
-    """The bounds of a pair as the shortest texts that read back as the same numbers."""
-    bounds = {name: [[str(x) for x in interval] for interval in getattr(result, name)] for name in ARGUMENTS}
-    return {"pair": result.pair, **bounds}
 
 
 def _digest(text: str) -> str:

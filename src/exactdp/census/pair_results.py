@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from exactdp.accounting.shared_pairs import FEW, SharedPairs
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Bounds, Point
 from exactdp.census.cell_noise import DISCRETE_GAUSSIAN
-from exactdp.census.grids import Grids
+from exactdp.census.grids import ARGUMENTS, Grids
 from exactdp.census.overall import Overall, QuickOverall, SeparateOverall, sides
 from exactdp.census.releases import Release
 from exactdp.census.runners import Runner
@@ -55,6 +56,11 @@ class PairResult:
     delta: tuple[Interval, ...]
     epsilon: tuple[Interval, ...]
     beta: tuple[Interval, ...]
+
+    @property
+    def text(self) -> str:
+        """As JSON, for journal and tables: doubles as Python writes them, which read back as the same ones, decimals as texts."""
+        return json.dumps({"pair": self.pair, **{name: getattr(self, name) for name in ARGUMENTS}}, default=str)
 
 
 def sound(result: PairResult, grids: Grids) -> PairResult:

@@ -101,7 +101,8 @@ def decide(release: Release, row: EpsilonRow, asked: MemoQuestion) -> Decision:
     options = [first]
     saving = row.saved_optimal
     if saving.saved > 0:
-        options.append(_option("A with less noise", release.scaled(saving.factor), row.delta))
+        less = release.scaled(saving.factor)  # proved to meet what zCDP states of A
+        options.append(Option("A with less noise", less, float(saving.epsilon), zcdp_epsilon(less.rho, row.delta)))
     options += [_option(name, other, row.delta) for name, other in given.items()]
     lowest = list(release.table)[-1]
     source = SOURCE if asked.typical is None and typical else ""
