@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sys
@@ -110,6 +111,11 @@ def test_results_of_other_code_are_refused(kind: str, tmp_path: Path) -> None:
     with Cores(2) if kind == "cores" else Cluster("local", 2) as runner, pytest.raises(WorkersError, match=said):
         list(runner.map(ChangesItsCode(tmp_path / "changed"), range(8), is_long=True))
     get_reusable_executor().shutdown(kill_workers=True)  # its processes serve other tests
+
+
+def test_a_cluster_here_keeps_its_memory() -> None:
+    with Cluster("local", 1) as runner:
+        assert list(runner.map(os.environ.get, ["MALLOC_TRIM_THRESHOLD_"])) == [None]
 
 
 def test_a_lost_scheduler_is_told_in_a_sentence() -> None:

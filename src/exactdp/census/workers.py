@@ -27,6 +27,8 @@ _OPEN_FILES = 256  # of a cluster on this machine
 _NO_INTERRUPT = (
     "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # Ctrl-C reaches all; this process ends them
 )
+_KEEPING_MEMORY = {"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}
+"""Workers by default give every freed array back to the system, and touch new pages for the next one: as long as the work."""
 _PATIENCE = 60.0  # seconds in which a cluster without workers may get some
 _VERSION = "__import__('exactdp').__version__"  # what every exactdp can be asked, so that old ones are told by name
 
@@ -36,7 +38,7 @@ class Cluster(Runner):
 
     def __init__(self, address: str, jobs: int | None = None) -> None:
         try:
-            from dask import distributed
+            from dask import config, distributed
         except ImportError:
             raise MissingExtraError("--dask", "cluster") from None
         self._distributed: Any = distributed
@@ -46,13 +48,14 @@ class Cluster(Runner):
         try:
             if address == "local":
                 _check_open_files()
-                self._local = distributed.LocalCluster(
-                    n_workers=jobs,
-                    threads_per_worker=1,
-                    dashboard_address="127.0.0.1:0",  # any port, or two runs at once would want the same one
-                    silence_logs=50,
-                    preload=_NO_INTERRUPT,
-                )
+                with config.set(_KEEPING_MEMORY):
+                    self._local = distributed.LocalCluster(
+                        n_workers=jobs,
+                        threads_per_worker=1,
+                        dashboard_address="127.0.0.1:0",  # any port, or two runs at once would want the same one
+                        silence_logs=50,
+                        preload=_NO_INTERRUPT,
+                    )
             self._client = distributed.Client(self._local or address, timeout="10s")
         except (OSError, ValueError, TimeoutError, RuntimeError) as error:
             self.close()
