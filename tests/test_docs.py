@@ -23,6 +23,7 @@ import exactdp
 import examples
 from exactdp import census, conversions, guarantees, optimize, theory
 from exactdp.apps.figures.captions import captions
+from exactdp.census.worst_pair import Candidates
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -258,12 +259,14 @@ def test_tables_of_results_are_proved() -> None:
     release = census.release("dhc-persons-us")
     study = release.account()
     for power in range(5, 16):
-        delta, epsilon, simple, optimal, gaussian, *_ = _row("results.md", f"1e-{power} ")
+        delta, epsilon, simple, optimal, gaussian, *worst = _row("results.md", f"1e-{power} ")
         assert study.delta_bounds(epsilon).upper <= Fraction(delta)
         assert study.delta_bounds(Fraction(epsilon) - Fraction(2, 10**10)).lower > Fraction(delta)
         assert Decimal(simple) >= Decimal(conversions.zcdp_epsilon_simple(release.rho, delta))
         assert Decimal(optimal) >= Decimal(conversions.zcdp_epsilon(release.rho, delta))
         assert gaussian.startswith("~"), "an estimate is marked"
+        pair, tied = Candidates.of(release, delta=delta).settled()
+        assert " ".join(worst) == (f"{tied} tied" if tied > 1 else str(pair))
     for alpha in ("0.001", "0.05", "0.5"):
         _, beta, power_at, zcdp = _row("results.md", f"{alpha} ")
         assert Decimal(beta) <= Decimal(study.beta_bounds(alpha).lower)

@@ -16,7 +16,7 @@ import exactdp
 import oracle
 from exactdp import census
 from exactdp.accounting.pairs import Pairs
-from exactdp.census import overall
+from exactdp.census import overall, worst_pair
 from exactdp.census.envelope import envelope_bounds
 from exactdp.census.pair_results import make_overall, overall_of
 from exactdp.census.study import Study
@@ -238,6 +238,21 @@ def test_equal_pairs_tie_and_the_first_wins() -> None:
     assert len(candidates.bounds) == 3
     assert candidates.compositions == 1
     assert candidates.worst() == (4, 4)
+
+
+@pytest.mark.parametrize(("delta", "worst"), [("1e-6", (8, 8)), ("1e-14", (13, 13))])
+def test_pairs_that_agree_in_a_hundred_digits_are_told_apart(
+    delta: str, worst: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, near = census.release("dhc-persons-us"), [(8, 8), (8, 13), (13, 13)]
+    candidates = Candidates(release, "epsilon", Fraction(delta), dict.fromkeys(near, (0.0, 1.0)))
+    assert candidates.settled() == (worst, 1)
+    # by delta at an epsilon that is the same for all
+    epsilon = {"1e-6": "19.3297", "1e-14": "28.5576"}[delta]
+    lower, upper = zip(*(release.pair(*pair).delta_bounds(epsilon, 130) for pair in near), strict=True)
+    assert all(upper[i] < lower[near.index(worst)] for i, pair in enumerate(near) if pair != worst)
+    monkeypatch.setattr(worst_pair, "_TIE_DIGITS", (25,))
+    assert candidates.settled() == ((8, 8), 3)
 
 
 @pytest.mark.soak

@@ -180,7 +180,7 @@ def test_the_overall_curve_is_the_envelope(design: Release) -> None:
         assert line <= found.lower + 1e-9
         assert found.lower <= line + 0.01  # the slopes are on a coarse grid
         assert found.upper - found.lower <= 1e-8
-    curve = study.tradeoff(9)
+    curve = study.tradeoff(5)
     assert all(b <= study.beta_bounds(a).upper + 1e-12 for a, b in zip(curve.alpha, curve.beta, strict=True))
 
 

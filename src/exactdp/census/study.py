@@ -128,8 +128,8 @@ class Study(OverallAnswers):
     ) -> tuple[int, int]:
         """The pair with the largest epsilon at `delta`, the largest delta at `epsilon` or the least beta at `alpha`.
 
-        Where float64 cannot tell, balls of up to 80 digits do (which takes a while where hundreds of pairs agree to 12
-        digits); of pairs that are equal even then the first is returned. Balls are for discrete Gaussians only: of pairs with
+        Where float64 cannot tell, balls of up to 160 digits do (which takes a while where hundreds of pairs agree to 12
+        digits); of pairs that agree even then the first is returned. Balls are for discrete Gaussians only: of pairs with
         other noise that float64 cannot tell apart the first is returned, too.
         """
         candidates = Candidates.of(self.release, delta=delta, epsilon=epsilon, alpha=alpha)

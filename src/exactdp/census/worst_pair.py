@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -15,7 +16,8 @@ from exactdp.census.releases import Release
 from exactdp.errors import AccuracyError, InvalidInputError, LatticeTooFineError
 from exactdp.numbers import Number, exact_repr
 
-_TIE_DIGITS = (40, 80)
+_TIE_DIGITS = (25, 100, 160)
+"""Paths 8 and 13 of the DHC file differ in the 96th digit, and their pairs with each other in the 122nd."""
 _TELL_APART = 32  # different compositions that a summary tells apart by balls; beyond, it reports the tie
 
 
@@ -61,30 +63,37 @@ class Candidates:
     @property
     def compositions(self) -> int:
         """How many different compositions are left."""
-        return len({_composition(self.release, pair) for pair in self.bounds})
+        return self._compositions_of(self.bounds)
+
+    def _compositions_of(self, pairs: Iterable[tuple[int, int]]) -> int:
+        return len({_composition(self.release, pair) for pair in pairs})
 
     def settled(self, in_balls: bool = True) -> tuple[tuple[int, int], int]:
-        """The worst pair and 1; or, where more compositions tie than are worth telling apart, one pair and their number."""
+        """The worst pair and 1; or, where more compositions tie than are worth telling apart, or some of them in all digits that
+        are tried, one pair and their number."""
+        left = self.bounds
         if self.compositions <= (_TELL_APART if in_balls else 1):
-            try:
-                return self.worst(), 1
-            except (AccuracyError, LatticeTooFineError):  # no balls for this lattice
-                pass
-        return min(self.bounds), len(self.bounds)
+            with suppress(AccuracyError, LatticeTooFineError):  # no balls for this lattice
+                left = self._told_apart()
+        return min(left), 1 if self._compositions_of(left) == 1 else len(left)
 
     def worst(self) -> tuple[int, int]:
-        """The worst pair, by balls where need be; of equal ones the first."""
+        """The worst pair, by balls where need be; of equal ones, and of those that agree in all digits tried, the first."""
+        return min(self._told_apart())
+
+    def _told_apart(self) -> dict[tuple[int, int], tuple[Any, Any]]:
+        """The pairs that may be the worst by balls of more and more digits, until one is left, or equal ones."""
         bounds, ask = self.bounds, f"{self.quantity}_bounds"
         for digits in _TIE_DIGITS:
-            compositions = {pair: _composition(self.release, pair) for pair in bounds}
-            if len(set(compositions.values())) == 1:
+            if self._compositions_of(bounds) == 1:
                 break
+            compositions = {pair: _composition(self.release, pair) for pair in bounds}
             asked = {
                 composition: _larger_is_worse(self.quantity, getattr(composition, ask)(self.at, digits))
                 for composition in dict.fromkeys(compositions.values())  # equal ones once
             }
             bounds = _undecided({pair: asked[composition] for pair, composition in compositions.items()})
-        return min(bounds)
+        return bounds
 
 
 @lru_cache(maxsize=_TELL_APART)

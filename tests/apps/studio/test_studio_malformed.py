@@ -14,7 +14,7 @@ from studio_server import SMALL, Studio, refused
 
 
 def test_malformed_requests_are_refused_in_a_sentence(studio: Studio) -> None:
-    statuses, wrong = campaign(studio, 80)
+    statuses, wrong = campaign(studio, 50)
     assert wrong == []
     assert statuses[422] > 20
     assert [*malformed(20, 3)] == [*malformed(20, 3)] != [*malformed(20, 4)]

@@ -88,7 +88,7 @@ def _worst_pair(content: Content) -> Markup:
             mechanisms=_mechanisms(content),
         )
         return text(tag("h3", "The worst pair"), paragraph(only))
-    told = "is worst" if row.tied == 1 else f"is one of {row.tied} pairs that bounds of 13 digits cannot tell apart"
+    told = "is worst" if row.tied == 1 else f"is one of {row.tied} pairs that were not told apart"
     paths = [
         (f"Path {number}", _bypassed(release.allocations[number].bypassed))
         for number in dict.fromkeys(row.worst_pair)
