@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -12,6 +14,8 @@ from exactdp.apps.cli.tables import say, show_table
 from exactdp.numbers import exact_text
 from exactdp.numerals import NEAREST, about, exact, percent
 from exactdp.optimize.explanation import CellExplanation, DesignExplanation, explain
+
+_NAMED = 2  # queries of a level that are named in one row; more are counted
 
 
 @shell.app.command("explain")
@@ -36,11 +40,9 @@ def _explain(
         shell.print_json({**_record(found), "accounted_for": source.record()})
         return
     source.show()
-    cells = found.bargains if by_gain else found.cells
-    columns = ["cell", "budget", "epsilon", "error", "then", "margin", "then", "less by"]
-    show_table(
-        f"What {exact(found.step)} more budget costs and buys in each cell (estimates)", columns, list(map(_row, cells))
-    )
+    columns = ["budget", "epsilon", "error", "then", "margin", "then", "less by", "cell"]
+    rows = _rows(found.bargains if by_gain else found.cells)
+    show_table(f"What {exact(found.step)} more budget costs and buys in each cell (estimates)", columns, rows, "cell")
     say(found.statement)
     for path in found.paths():
         say(f"  {path}")
@@ -50,9 +52,23 @@ def _explain(
     )
 
 
-def _row(cell: CellExplanation) -> list[str]:
-    return [
-        f"{cell.level} {cell.query}",
+def _rows(cells: Sequence[CellExplanation]) -> list[list[str]]:
+    """The cells of a level that read the same in one row, in the order of the first of them."""
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for cell in cells:
+        rows.setdefault((cell.level, *_figures(cell)), []).append(cell.query)
+    sizes = Counter(cell.level for cell in cells)
+    return [[*figures, _label(level, queries, sizes[level])] for (level, *figures), queries in rows.items()]
+
+
+def _label(level: str, queries: list[str], size: int) -> str:
+    if len(queries) <= _NAMED:
+        return f"{level} {', '.join(queries)}"
+    return f"{level}, all {size} queries" if len(queries) == size else f"{level}, {len(queries)} of {size} queries"
+
+
+def _figures(cell: CellExplanation) -> tuple[str, ...]:
+    return (
         exact(cell.budget),
         about(cell.cost, 5),
         about(cell.now.standard_error, 4),
@@ -60,7 +76,7 @@ def _row(cell: CellExplanation) -> list[str]:
         str(cell.now.margin),
         str(cell.then.margin),
         percent(cell.gain, NEAREST, 1),
-    ]
+    )
 
 
 def _record(found: DesignExplanation) -> dict[str, object]:
