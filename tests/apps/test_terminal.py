@@ -74,3 +74,28 @@ def test_tables_are_split_where_they_do_not_fit(
     ]
     tables.show_table("", ["key", "why"], [["a", "one two three four five"]], prose="why")
     assert capsys.readouterr().out.splitlines() == ["key  why", "a    one two three four", "     five", ""]
+
+
+def test_cells_of_a_level_that_read_the_same_are_one_row(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tables, "width", lambda: 40)
+    queries = [*(("US", name, ("1", "2")) for name in "abc"), ("US", "sex * age", ("1", "3"))]
+    tables.show_cells("", ["budget", "error"], [*queries, ("State", "a", ("1", "2")), ("State", "b", ("1", "2"))])
+    assert capsys.readouterr().out.splitlines() == [
+        "budget  error  cell",
+        "1           2  US, 3 of 4 queries",
+        "1           3  US sex * age",
+        "1           2  State a, b",
+        "",
+    ]
+    tables.show_cells("", ["n"], [("US", name * 19, ("7",)) for name in "ab"])
+    assert capsys.readouterr().out.splitlines() == ["n  cell", f"7  US {'a' * 19},", f"   {'b' * 19}", ""]
+
+
+def test_an_explanation_of_the_published_design_fits_a_terminal_of_80_columns() -> None:
+    ((code, lines),) = on_terminal([80], "explain", "dhc-persons-us")
+    assert code == 0
+    assert not [line for line in lines if len(line) > 80]
+    assert any(line.endswith("Block, all 10 queries") for line in lines)
+    assert len(lines) < 50

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from exactdp.apps.cli import shell
 from exactdp.apps.cli.designs import DesignArgument, MechanismOption, OldDesignOption, read_design
-from exactdp.apps.cli.tables import say, show_table
+from exactdp.apps.cli.tables import say, show_cells
 from exactdp.numbers import exact_text
 from exactdp.numerals import NEAREST, about, exact, percent
 from exactdp.optimize.explanation import CellExplanation, DesignExplanation, explain
-
-_NAMED = 2  # queries of a level that are named in one row; more are counted
 
 
 @shell.app.command("explain")
@@ -40,9 +36,9 @@ def _explain(
         shell.print_json({**_record(found), "accounted_for": source.record()})
         return
     source.show()
-    columns = ["budget", "epsilon", "error", "then", "margin", "then", "less by", "cell"]
-    rows = _rows(found.bargains if by_gain else found.cells)
-    show_table(f"What {exact(found.step)} more budget costs and buys in each cell (estimates)", columns, rows, "cell")
+    columns = ["budget", "epsilon", "error", "then", "margin", "then", "less by"]
+    cells = [(cell.level, cell.query, _figures(cell)) for cell in (found.bargains if by_gain else found.cells)]
+    show_cells(f"What {exact(found.step)} more budget costs and buys in each cell (estimates)", columns, cells)
     say(found.statement)
     for path in found.paths():
         say(f"  {path}")
@@ -50,21 +46,6 @@ def _explain(
     say(
         f"A little budget buys most in {best.level} {best.query}: its standard error falls by {percent(best.gain, NEAREST, 1)}."
     )
-
-
-def _rows(cells: Sequence[CellExplanation]) -> list[list[str]]:
-    """The cells of a level that read the same in one row, in the order of the first of them."""
-    rows: dict[tuple[str, ...], list[str]] = {}
-    for cell in cells:
-        rows.setdefault((cell.level, *_figures(cell)), []).append(cell.query)
-    sizes = Counter(cell.level for cell in cells)
-    return [[*figures, _label(level, queries, sizes[level])] for (level, *figures), queries in rows.items()]
-
-
-def _label(level: str, queries: list[str], size: int) -> str:
-    if len(queries) <= _NAMED:
-        return f"{level} {', '.join(queries)}"
-    return f"{level}, all {size} queries" if len(queries) == size else f"{level}, {len(queries)} of {size} queries"
 
 
 def _figures(cell: CellExplanation) -> tuple[str, ...]:

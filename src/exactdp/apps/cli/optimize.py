@@ -18,7 +18,7 @@ from exactdp.apps.cli.calibrate import (
     read_targets,
 )
 from exactdp.apps.cli.designs import DesignArgument, MechanismOption, OldDesignOption, read_design
-from exactdp.apps.cli.tables import say, show_table
+from exactdp.apps.cli.tables import say, show_cells, show_table
 from exactdp.census.budget_csv import budget_csv
 from exactdp.census.budget_files import budget_toml
 from exactdp.census.releases import Release
@@ -161,12 +161,9 @@ def _written(release: Release, ending: str) -> str:
 
 
 def _show(found: BestDesign | LeastDesign) -> None:
-    columns = ["cell", "budget", "", "error", "", "margin", ""]
-    show_table(
-        "Before and after: budget, standard error and 95% margin of one count",
-        columns,
-        list(map(_row, found.before_after)),
-    )
+    title = "Before and after: budget, standard error and 95% margin of one count"
+    cells = [(change.level, change.query, _figures(change)) for change in found.before_after]
+    show_cells(title, ["budget", "then", "error", "then", "margin", "then"], cells)
     if isinstance(found, BestDesign):
         rows = zip(found.objectives, found.values_before, found.values, strict=True)
         show_table("Objective", ["objective", "before", "after"], [[str(o), about(b), about(a)] for o, b, a in rows])
@@ -175,11 +172,10 @@ def _show(found: BestDesign | LeastDesign) -> None:
         say(f"  {price}")
 
 
-def _row(change: CellChange) -> list[str]:
-    name = f"{change.level} {change.query}"
-    budgets = [exact(change.budget_before), exact(change.budget_after)]
-    errors = [about(change.before.standard_error, 4), about(change.after.standard_error, 4)]
-    return [name, *budgets, *errors, str(change.before.margin), str(change.after.margin)]
+def _figures(change: CellChange) -> tuple[str, ...]:
+    budgets = exact(change.budget_before), exact(change.budget_after)
+    errors = about(change.before.standard_error, 4), about(change.after.standard_error, 4)
+    return *budgets, *errors, str(change.before.margin), str(change.after.margin)
 
 
 def _record(found: BestDesign | LeastDesign) -> dict[str, Any]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
 
 _ENDLESS = 1_000_000
 _NARROWEST = 20  # columns of a terminal, or of a sentence beside other columns, that are worth to be filled
 _GAP = "  "
+_MOST_NAMED = 2  # queries of a level that are named in one row; more are counted
 
 
 def width() -> int:
@@ -49,6 +51,25 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
         for line in _laid_out(lines, is_prose=columns[chosen[-1]] == prose):
             print(line.rstrip())
         print()
+
+
+def show_cells(title: str, columns: Sequence[str], cells: Iterable[tuple[str, str, tuple[str, ...]]]) -> None:
+    """A table of the cells of a design, each with its level, query and figures; those of a level that read the same are one row,
+    in the place of the first of them."""
+    rows: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for level, query, figures in cells:
+        rows.setdefault((level, figures), []).append(query)
+    sizes: Counter[str] = Counter()
+    for (level, _), queries in rows.items():
+        sizes[level] += len(queries)
+    table = [[*figures, _named(level, queries, sizes[level])] for (level, figures), queries in rows.items()]
+    show_table(title, [*columns, "cell"], table, prose="cell")
+
+
+def _named(level: str, queries: Sequence[str], size: int) -> str:
+    if len(queries) <= _MOST_NAMED:
+        return f"{level} {', '.join(queries)}"
+    return f"{level}, all {size} queries" if len(queries) == size else f"{level}, {len(queries)} of {size} queries"
 
 
 def _groups(columns: Sequence[str], rows: Sequence[Sequence[str]], prose: str) -> Iterator[list[int]]:
