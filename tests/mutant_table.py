@@ -97,10 +97,10 @@ MUTANTS = [
         "rounded(value, digits, NEAREST), value",
     ),
     (
-        "the shortest decimal of a bound, on whichever side",
+        "a bound for programs rounded to the nearest",
         "numerals.py",
-        "if Decimal(text) >= whole if rounding == UP else Decimal(text) <= whole:",
-        "if True:",
+        "_context(_ALL_DIGITS, rounding).create_decimal",
+        "_context(_ALL_DIGITS, NEAREST).create_decimal",
     ),
     (
         "one target of several",

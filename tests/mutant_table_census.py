@@ -23,6 +23,7 @@ TESTS = {
         "-k",
         "envelope or overall or every_answer or stated_guarantee or drawing",
     ],
+    "census/worst_pair.py": ["tests/census/test_study.py", "-k", "tie or told_apart"],
     "census/envelope.py": ["tests/census/test_study.py", "-k", "envelope"],
     "census/design_proof.py": ["tests/census/test_design_certificates.py", "-k", "not published"],
     "census/design_verification.py": ["tests/census/test_design_certificates.py", "-k", "not published"],
@@ -212,6 +213,8 @@ MUTANTS = [
         "for factor in {Fraction(1), most[level]}:",
         "for factor in {Fraction(1)}:",
     ),
+    ("pairs taken for equal that agree in 80 digits", "census/worst_pair.py", "(25, 100, 160)", "(25, 80)"),
+    ("a tie called the worst pair", "census/worst_pair.py", "== 1 else len(left)", ">= 1 else len(left)"),
     ("one path of a level's pair", "census/savings.py", "(2 if release.relation == REPLACE else 1)", "1"),
     (
         "noise of a level's queries dropped",

@@ -152,7 +152,8 @@ export class ReleaseView {
   #worst({ pair, tied }) {
     const [first, second] = pair;
     const words = pathWords(this.design(), first === second ? [first] : pair);
-    const text = `${first} and ${second}${tied > 1 ? `, with ${(tied - 1).toLocaleString("en")} as bad` : ""}`;
+    const others = tied > 1 ? `, or one of ${(tied - 1).toLocaleString("en")} others not told apart from it` : "";
+    const text = `${first} and ${second}${others}`;
     const onclick = () => this.show(pair);
     const look = make("button", { type: "button", className: "inline", onclick }, "Look at this pair");
     showNumber("overall-worst", text, pair.join(), words);
