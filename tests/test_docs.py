@@ -14,6 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -40,8 +41,13 @@ def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def _with_examples(*languages: str) -> list[Path]:
-    return [page for page in WRITTEN if any(examples.blocks(page, language) for language in languages)]
+LONG = {"docs/paper.md": pytest.mark.soak}
+"""Pages with examples that take most of a minute; `make paper` runs them as well."""
+
+
+def _with_examples(*languages: str) -> list[Any]:
+    pages = [page for page in WRITTEN if any(examples.blocks(page, language) for language in languages)]
+    return [pytest.param(page, marks=LONG.get(_name(page), ())) for page in pages]
 
 
 @pytest.mark.parametrize("page", _with_examples("python"), ids=_name)

@@ -179,7 +179,7 @@ def test_a_curve_for_a_drawing_is_below_the_envelope_and_close_to_it() -> None:
     assert len(inner) >= 3
 
 
-@pytest.mark.parametrize("log_wanted", [-741, -760])
+@pytest.mark.parametrize("log_wanted", [pytest.param(-741, marks=pytest.mark.soak), -760])
 def test_overall_delta_around_the_end_of_doubles(log_wanted: int) -> None:
     """Where delta is subnormal, and beyond, both ends are outward of what single pairs prove; logarithms keep their digits."""
     f = family("same", 2)

@@ -282,16 +282,15 @@ def test_terms_that_are_left_at_their_cheap_bounds_count(monkeypatch: pytest.Mon
 
 def test_labels_do_not_change_an_answer() -> None:
     """Where both are narrow, the plain Fourier sum and the sum over numbers of large steps overlap."""
-    for steps, y in ((10, "0.5"), (4, "0.25")):
-        total, at = TotalLoss.of({PoissonSampled(Gaussian(1), "1/64"): steps}), threshold(Fraction(y))
-        methods = LineMethods(total)
-        rung = methods._ladder.rung_of(float(Fraction(y)))
-        found = methods.large_steps(rung, -math.inf)
-        assert found is not None
-        plain, labelled = methods.fourier_sum(rung).evaluate([at])[0], found.evaluate([at])[0]
-        assert labelled.log_lower()[0] <= plain.log_upper()[0]
-        assert plain.log_lower()[0] <= labelled.log_upper()[0]
-        assert labelled.width()[0] < 1e-5
+    total, y = TotalLoss.of({PoissonSampled(Gaussian(1), "1/64"): 4}), Fraction(1, 4)
+    methods = LineMethods(total)
+    rung = methods._ladder.rung_of(float(y))
+    found = methods.large_steps(rung, -math.inf)
+    assert found is not None
+    plain, labelled = (one.evaluate([threshold(y)])[0] for one in (methods.fourier_sum(rung), found))
+    assert labelled.log_lower()[0] <= plain.log_upper()[0]
+    assert plain.log_lower()[0] <= labelled.log_upper()[0]
+    assert labelled.width()[0] < 1e-5
 
 
 def test_a_direction_with_less_is_not_searched_and_one_with_more_is() -> None:

@@ -142,7 +142,7 @@ def test_a_sum_comes_before_a_largest_error() -> None:
     "wanted",
     [
         pytest.param([target(mu="0.3")], marks=pytest.mark.soak),
-        [target(alpha="0.05", beta="0.9")],
+        pytest.param([target(alpha="0.05", beta="0.9")], marks=pytest.mark.soak),
         pytest.param([target(2, "1e-10"), target(1, "1e-4")], marks=pytest.mark.soak),
         [target(advantage="0.1")],
     ],
