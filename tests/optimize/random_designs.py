@@ -11,7 +11,7 @@ from general_search import Case, Wanted, error_of
 from exactdp.census.releases import Release
 
 _MEASURES = ("variance", "error", "absolute", "margin", "relative")
-_RANGE = 1e-7, 900.0
+_RANGE = 1e-10, 900.0
 
 
 def random_case(rng: random.Random) -> Case:

@@ -47,7 +47,7 @@ def _compare(seed: int, looks: int) -> None:
         assert found.bound.value <= other * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("seed", [0, 7, 85, 170], ids=["delta", "beta", "round budgets", "a budget at its bound"])
+@pytest.mark.parametrize("seed", [0, 7, 294, 85, 170], ids=["delta", "beta", "ripples", "round budgets", "a bound"])
 def test_a_slow_search_finds_nothing_better(seed: int) -> None:
     _compare(seed, 20)
 

@@ -13,11 +13,12 @@ from functools import cached_property
 
 import numpy as np
 
-from exactdp.doubles import Floats, root
+from exactdp.doubles import UNDERFLOW, Floats, root
 from exactdp.optimize.accuracy import errors
 from exactdp.optimize.problem import BudgetProblem
 
 _HALVINGS = 46  # of the logarithm of an unknown, 160 at most: to 1e-12 of itself
+_SETTLED = 2e-12  # of the logarithm of an unknown
 _LARGEST_LOG = 300.0
 _CLOSE = 1e-11  # of the logarithm of a cost
 
@@ -41,16 +42,40 @@ class SummedErrors:
         )
 
     def level(self, height: float) -> Floats:
-        """The least unknowns, within their bounds, with which no weighted error is above `height`."""
-        problem, counted = self.problem, self.weights > 0
-        low, high = np.log(problem.low), np.log(problem.high)
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            found = errors(self.measure, problem.budgets(np.exp(middle)), problem.kinds)[0] * self.weights
-            above = np.zeros(problem.count, dtype=bool)
-            np.logical_or.at(above, problem.group[counted], (found > height)[counted])
-            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        """The least unknowns, within their bounds, with which no weighted error is above `height`, to within _SETTLED above.
+
+        Newton's method for the logarithm of the error by that of the unknown, between ends that close in; halved now and then.
+        """
+        low, high = np.log(self.problem.low), np.log(self.problem.high)
+        least = self._over(low, height)[0] <= 0
+        high = np.where(least, low, high)
+        low = np.where(self._over(high, height)[0] > 0, high, low)
+        at = (low + high) / 2
+        for step in range(_HALVINGS):
+            over, slope = self._over(at, height)
+            going = high - low > _SETTLED
+            low, high = np.where(going & (over > 0), at, low), np.where(going & (over <= 0), at, high)
+            if (high - low <= _SETTLED).all():
+                break
+            nearer = np.clip(
+                at - over / slope, low + _SETTLED / 2, high - _SETTLED / 2
+            )  # an end that is close closes in
+            at = nearer if step % 4 < 3 else (low + high) / 2
         return np.exp(high)
+
+    def _over(self, logs: Floats, height: float) -> tuple[Floats, Floats]:
+        """For unknowns by their logarithms: how far the logarithm of the largest error of each is above that of the height, and
+        its derivative."""
+        problem, counted = self.problem, np.flatnonzero(self.weights > 0)
+        budgets, group = problem.budgets(np.exp(logs)), problem.group[counted]
+        found, slopes = (part[counted] for part in errors(self.measure, budgets, problem.kinds))
+        found = np.maximum(found, UNDERFLOW)
+        each, steep = np.log(found * self.weights[counted] / height), slopes * budgets[counted] / found
+        over, slope = np.full(problem.count, -np.inf), np.full(problem.count, -1.0)
+        np.maximum.at(over, group, each)
+        largest = (each == over[group]) & (steep < 0)
+        slope[group[largest]] = steep[largest]
+        return over, slope
 
     def worst(self, unknowns: Floats) -> float:
         """The largest weighted error."""
