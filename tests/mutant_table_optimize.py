@@ -8,6 +8,7 @@ _BEST = ["tests/optimize/test_best_design.py", "-m", "not soak", "-k", "grid or 
 TESTS = {
     "optimize/least_delta.py": _LEAST,
     "optimize/dual_bound.py": ["tests/optimize/test_accuracy.py", "tests/optimize/test_dual_bound.py"],
+    "optimize/water_filling.py": ["tests/optimize/test_water_filling.py"],
     "optimize/accuracy.py": ["tests/optimize/test_accuracy.py"],
     "optimize/best_design.py": ["tests/optimize/test_dual_bound.py"],
     "optimize/missed_target.py": _LEAST,
@@ -16,6 +17,12 @@ TESTS = {
 }
 
 MUTANTS = [
+    (
+        "errors levelled a billionth too high",
+        "optimize/water_filling.py",
+        "return np.exp(high)\n",
+        "return np.exp(high + 1e-9)\n",
+    ),
     (
         "a mu that is not proved taken for proved",
         "guarantees/tightest_mu.py",

@@ -33,6 +33,7 @@ from exactdp.mechanisms.gaussian_mixture_loss import MixtureLoss, TiltedMixture
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.trapezoidal_rule import Mixture
 from halves_oracle import halves
+from left_out import logs_of_left_out
 
 NARROW = 1e-9
 
@@ -397,14 +398,8 @@ def test_mechanisms_survive_writing(mechanism: Mechanism) -> None:
 
 @pytest.mark.parametrize("rho", [4.0, -4.0])
 def test_what_the_range_leaves_out(monkeypatch: pytest.MonkeyPatch, rho: float) -> None:
-    mixture, _ = _mixture(1.0, 0.25)
-    rule = mixture.rule(rho, 0.0)
-    every = mixture.points(rho, rule)
-    monkeypatch.setattr(trapezoidal_rule, "_REACH", 3.0)
-    short = mixture.points(rho, rule)
-    outside = ~np.isin(every.index, short.index)
-    left_out = np.exp(every.log_sizes[outside]).sum()
-    assert 0 < left_out <= math.exp(short.log_left_out) <= 8 * left_out
+    left_out, bound = logs_of_left_out(monkeypatch, _mixture(1.0, 0.25)[0], rho, 3.0)
+    assert -math.inf < left_out <= bound <= left_out + math.log(8)
 
 
 @pytest.mark.parametrize("backward", [False, True])

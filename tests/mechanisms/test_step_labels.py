@@ -25,6 +25,7 @@ from exactdp.mechanisms import trapezoidal_rule
 from exactdp.mechanisms.gaussian_mixture_loss import MixtureLoss
 from exactdp.mechanisms.step_labels import StepLabel
 from exactdp.mechanisms.trapezoidal_rule import Mixture
+from left_out import logs_of_left_out
 
 LABELS = [
     StepLabel(1.5, 0.25, False),
@@ -146,26 +147,15 @@ def test_moments_of_labelled_steps(label: StepLabel) -> None:
 def test_what_the_range_of_labelled_steps_leaves_out(
     monkeypatch: pytest.MonkeyPatch, label: StepLabel, rho: float
 ) -> None:
-    mixture = _mixture(1.0, 0.25, label)
-    rule = mixture.rule(rho, 0.0)
-    every = mixture.points(rho, rule)
-    monkeypatch.setattr(trapezoidal_rule, "_REACH", 2.0)
-    short = mixture.points(rho, rule)
-    outside = ~np.isin(every.index, short.index)
-    left_out = np.exp(every.log_sizes[outside]).sum()
-    assert 0 < left_out <= math.exp(short.log_left_out) <= 100 * left_out
+    left_out, bound = logs_of_left_out(monkeypatch, _mixture(1.0, 0.25, label), rho, 2.0)
+    assert -math.inf < left_out <= bound <= left_out + math.log(100)
 
 
 @pytest.mark.parametrize(("label", "rho"), [(StepLabel(6.0, 0.25, True), 0.0), (StepLabel(1.5, 0.25, False), 30.0)])
 def test_what_is_left_out_where_a_label_falls(monkeypatch: pytest.MonkeyPatch, label: StepLabel, rho: float) -> None:
     """Nearly all of it is beyond the end towards which the label falls."""
-    mixture = _mixture(1.0, 0.25, label)
-    rule = mixture.rule(rho, 0.0)
-    every = mixture.points(rho, rule)
-    monkeypatch.setattr(trapezoidal_rule, "_REACH", 2.0)
-    short = mixture.points(rho, rule)
-    left_out = np.logaddexp.reduce(every.log_sizes[~np.isin(every.index, short.index)])
-    assert left_out <= short.log_left_out <= left_out + 3
+    left_out, bound = logs_of_left_out(monkeypatch, _mixture(1.0, 0.25, label), rho, 2.0)
+    assert left_out <= bound <= left_out + 3
 
 
 def test_small_and_large_steps_are_all_steps() -> None:

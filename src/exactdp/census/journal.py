@@ -104,7 +104,7 @@ class Journal:
     def add(self, results: Iterable[PairResult]) -> None:
         """Keep finished pairs: written to disk before this returns."""
         head = json.dumps({"question": self.question, "code": computed_with()}).removesuffix("}")
-        content = f'{head}, "results": [{", ".join(result.text for result in results)}]}}'
+        content = f'{head}, "results": [{", ".join(result.as_json for result in results)}]}}'
         try:
             with self.path.open("ab") as file:
                 # a line of its own, even after one that was cut off

@@ -58,8 +58,8 @@ class PairResult:
     beta: tuple[Interval, ...]
 
     @property
-    def text(self) -> str:
-        """As JSON, for journal and tables: doubles as Python writes them, which read back as the same ones, decimals as texts."""
+    def as_json(self) -> str:
+        """For journal and tables: doubles as Python writes them, which read back as the same ones, decimals as texts."""
         return json.dumps({"pair": self.pair, **{name: getattr(self, name) for name in ARGUMENTS}}, default=str)
 
 

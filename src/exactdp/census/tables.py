@@ -38,7 +38,7 @@ def write_study(study: Study, summary: Summary, folder: Path) -> list[Path]:
         "tradeoff.csv": numeric_csv(
             ("alpha", "beta_lower"), zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True)
         ),
-        "study.json": _in_lines(_record(study, summary, curve), "pairs", [result.text for result in study.results]),
+        "study.json": _in_lines(_record(study, summary, curve), "pairs", [result.as_json for result in study.results]),
     }
     for name, text in texts.items():
         write_text(folder / name, text)

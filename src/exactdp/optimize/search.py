@@ -90,9 +90,8 @@ class Search:
     def found(self, start: Floats | None = None, thorough: bool = True) -> Floats:
         """The best unknowns that were found to meet the guarantee; where none were, the last ones."""
         at = self._first(start)
-        for _ in range(
-            _FIRST_STEPS
-        ):  # the room is known best near to where it is used: a factor would move what is at its bounds
+        # the room is known best near to where it is used: a factor would move what is at its bounds
+        for _ in range(_FIRST_STEPS):
             last, at = at, self._first(at)
             if np.abs(np.log(at / last)).max() < _SETTLED:
                 break

@@ -10,7 +10,7 @@ import shutil
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 
@@ -53,15 +53,13 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
         print()
 
 
-def show_cells(title: str, columns: Sequence[str], cells: Iterable[tuple[str, str, tuple[str, ...]]]) -> None:
+def show_cells(title: str, columns: Sequence[str], cells: Sequence[tuple[str, str, tuple[str, ...]]]) -> None:
     """A table of the cells of a design, each with its level, query and figures; those of a level that read the same are one row,
     in the place of the first of them."""
     rows: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for level, query, figures in cells:
         rows.setdefault((level, figures), []).append(query)
-    sizes: Counter[str] = Counter()
-    for (level, _), queries in rows.items():
-        sizes[level] += len(queries)
+    sizes = Counter(level for level, *_ in cells)
     table = [[*figures, _named(level, queries, sizes[level])] for (level, figures), queries in rows.items()]
     show_table(title, [*columns, "cell"], table, prose="cell")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -102,7 +103,8 @@ def decide(release: Release, row: EpsilonRow, asked: MemoQuestion) -> Decision:
     saving = row.saved_optimal
     if saving.saved > 0:
         less = release.scaled(saving.factor)  # proved to meet what zCDP states of A
-        options.append(Option("A with less noise", less, float(saving.epsilon), zcdp_epsilon(less.rho, row.delta)))
+        stated = math.nextafter(float(saving.epsilon), math.inf)
+        options.append(Option("A with less noise", less, stated, zcdp_epsilon(less.rho, row.delta)))
     options += [_option(name, other, row.delta) for name, other in given.items()]
     lowest = list(release.table)[-1]
     source = SOURCE if asked.typical is None and typical else ""
