@@ -8,7 +8,8 @@ another factor; with --edited also with one level scaled alone and with single c
 common lattice. Needs Chromium and exactdp[test].
 
 On a busy machine these times say little; below them stands what the studio's processes worked for each edit and each account of
-the whole release, in CPU milliseconds of server and workers (where the system tells it).
+the whole release, in CPU milliseconds of server and workers (where the system tells it), and what the browser and the program
+that edits in it worked for each edit.
 """
 
 from __future__ import annotations
@@ -143,9 +144,10 @@ def main() -> None:
             before = worked(served.pid)
             whole[name] = overalls(page, changes)
             work[f"all pairs, {name}"] = (worked(served.pid) - before) / len(changes)
-        before = worked(served.pid)
+        before, all_before = worked(served.pid), worked(os.getpid())
         painted, answered = edits(page, count + WARM_UP)
         work["edit of (13, 13)"] = (worked(served.pid) - before) / (count + WARM_UP)
+        in_all = (worked(os.getpid()) - all_before) / (count + WARM_UP)
     print(f"{'milliseconds':40} {'runs':>5} {'median':>9} {'95%':>9} {'largest':>9}")
     print(row("edit of (13, 13) to paint", painted))
     print(row("  of which waiting for the server", answered))
@@ -153,6 +155,7 @@ def main() -> None:
         print(row(f"all pairs, {name}: epsilon", epsilon))
         print(row("  all curves and the worst pair", everything))
     print("CPU milliseconds of server and workers: " + ", ".join(f"{name} {cpu:.0f}" for name, cpu in work.items()))
+    print(f"and of the browser and what edits in it: edit of (13, 13) {in_all - work['edit of (13, 13)']:.0f}")
 
 
 if __name__ == "__main__":

@@ -109,12 +109,19 @@ def test_curves_and_charts_are_exported(page: Page, tmp_path: Path) -> None:
     assert len(rows) > 20
     noise = saved(export(page, "Noise of this pair", "CSV"), tmp_path).read_text()
     assert "County" in noise
+    legends = {
+        "profile": ["pair shown", "zCDP optimal", "zCDP simple", "Gaussian, no bound"],
+        "tradeoff": ["pair shown", "zCDP", "Gaussian, no bound"],
+        "noise": ["95% margin of error of a count"],
+    }
     for chart, name in (("Privacy profile", "profile"), ("Trade-off", "tradeoff"), ("Noise by level", "noise")):
         path = saved(download(page, page.get_by_label(f"Save {chart} as SVG").click), tmp_path)
         assert path.name == f"dhc-persons-us-{name}.svg"
         drawing = ET.parse(path).getroot()
         assert len(list(drawing.iter("{http://www.w3.org/2000/svg}path"))) > 5
         assert "var(" not in path.read_text()
+        words = [node.text for node in drawing.iter("{http://www.w3.org/2000/svg}text")]
+        assert words[1 : 1 + len(legends[name])] == legends[name]  # below the title
         picture = saved(download(page, page.get_by_label(f"Save {chart} as PNG").click), tmp_path).read_bytes()
         assert picture.startswith(b"\x89PNG")
         assert len(picture) > 5_000

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import pytest
-from studio_page import DHC, Visit, cell, expect, number, shows, wait_for, with_budget
+from studio_page import DHC, Visit, cell, expect, number, shows, wait_for, with_budget, written
 
 from exactdp import numerals
 from exactdp.conversions import zcdp_epsilon
@@ -105,6 +105,34 @@ def test_charts_are_read_by_keyboard_and_as_tables(page: Page) -> None:
     expect(page.locator("#profile-chart .line.simple")).to_have_count(1)  # left in the legend only
 
 
+DRAWN = """() => [...document.querySelectorAll(".plot svg")].map((drawing) => drawing.outerHTML)"""
+ALONG = """() => [...document.querySelectorAll("#profile-chart .lines .marker.simple")]
+  .map((node) => node.getAttribute("d").match(/(?<=M)[0-9.]+/g).join())"""
+
+
+def test_what_stays_in_a_chart_is_what_would_be_drawn_afresh(page: Page) -> None:
+    def at_rest() -> None:
+        written(page)
+        expect(page.locator("#power-notes")).not_to_contain_text("…")  # zCDP's curve has come, too
+
+    before, markers = page.evaluate(DRAWN), page.evaluate(ALONG)
+    cell(page, "detailed", "State").fill("0.3")  # other ticks, other curves
+    expect(page.locator("#rho-notes")).not_to_contain_text("49622")
+    assert page.evaluate(ALONG) == markers  # they do not jump along the axis
+    for level in ("County", "Block Group"):
+        page.get_by_label(f"{level} is used by the first path").click()  # fewer rows of noise
+    page.locator("#profile-chart [data-series=simple]").click()
+    page.locator("#profile-chart [data-series=simple]").click()
+    at_rest()
+    drawn = page.evaluate(DRAWN)
+    assert len(drawn) == len(before) == 4
+    assert all(one != other for one, other in zip(drawn[:3], before[:3], strict=True))
+    page.reload()
+    wait_for(lambda: number(page, "delta-value") is not None)
+    at_rest()
+    assert page.evaluate(DRAWN) == drawn
+
+
 def test_everything_has_a_name_and_a_place(page: Page) -> None:
     for landmark in ("banner", "main", "contentinfo"):
         expect(page.get_by_role(landmark)).to_have_count(1)
@@ -150,6 +178,15 @@ def test_the_release_comes_first_and_the_pair_is_behind_tune(visit: Visit) -> No
     shows(page, "overall-value", with_budget(DHC, "State", "detailed", "0.3").account().epsilon("1e-10"))
 
 
+CLIPPED = """() => [...document.querySelectorAll("#budget-table input[type=text]")]
+  .filter((node) => node.scrollWidth > node.clientWidth).map((node) => node.value)"""
+SMALL = """() => [...document.querySelectorAll("button, input, select, summary, [role=slider]")]
+  .filter((node) => node.checkVisibility() && !node.disabled)
+  .map((node) => [node.closest("label") ?? node, node.outerHTML])
+  .filter(([target]) => Math.min(target.getBoundingClientRect().width, target.getBoundingClientRect().height) < 24)
+  .map(([, text]) => text)"""
+
+
 def _is_dark(page: Page) -> bool:
     background = page.evaluate("() => getComputedStyle(document.documentElement).backgroundColor")
     return max(map(int, re.findall(r"\d+", background)[:3])) < 60
@@ -167,6 +204,8 @@ def test_the_page_fits_its_window_in_light_and_dark(browser: Browser, address: s
         page.set_viewport_size({"width": width, "height": height})
         assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
         assert width < 1280 or page.evaluate(cut) == []
+        assert page.evaluate(CLIPPED) == []
+        assert page.evaluate(SMALL) == []
     assert _is_dark(page) == (scheme == "dark")
     page.locator("#theme").click()
     page.reload()

@@ -7,7 +7,7 @@ import { exponentTicks, linear, roundTicks } from "./axes.js";
 import { Legend, MARKERS } from "./legend.js";
 import { Numbers } from "./numbers.js";
 import { Size } from "./size.js";
-import { element, marker, path } from "./svg.js";
+import { element, marker, path, redraw, set, shape } from "./svg.js";
 
 const MARGIN = { top: 10, right: 14, bottom: 40, left: 54 };
 const MARKS_ALONG = 7;
@@ -98,23 +98,22 @@ export class LineChart {
     const xs = all.flatMap(({ x }) => x).filter(Number.isFinite);
     const ys = all.flatMap(({ y }) => y).filter(Number.isFinite);
     if (!xs.length || !ys.length) return;
-    this.drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    set(this.drawing, { viewBox: `0 0 ${width} ${height}` });
     const across = Math.max(3, Math.floor(width / 90));
     const up = Math.max(3, Math.floor((height - 50) / 34));
     const [x, y] = [this.#range("x", xs), this.#range("y", ys)];
     this.toX = linear(...x, MARGIN.left, width - MARGIN.right);
     this.toY = linear(...y, height - MARGIN.bottom, MARGIN.top);
-    for (const [name, value] of Object.entries({
+    set(this.frame, {
       x: MARGIN.left - 4,
       y: MARGIN.top - 4,
       width: width - MARGIN.left - MARGIN.right + 8,
       height: height - MARGIN.top - MARGIN.bottom + 8,
-    }))
-      this.frame.setAttribute(name, value);
+    });
     this.#drawGrid(width, height, this.#ticks("x", x, across), this.#ticks("y", y, up));
     this.#drawMarks(height);
-    this.layers.lines.replaceChildren(...all.flatMap((one) => this.#line(one)).reverse());
-    this.drawing.setAttribute("aria-valuemax", Math.max(0, (this.series[0]?.x.length ?? 1) - 1));
+    redraw(this.layers.lines, all.flatMap((one) => this.#line(one)).reverse());
+    set(this.drawing, { "aria-valuemax": Math.max(0, (this.series[0]?.x.length ?? 1) - 1) });
     this.#describe(Math.min(this.cursor ?? Math.floor(this.series[0].x.length / 2), this.series[0].x.length - 1));
     if (this.cursor !== null) this.#pointAt(Math.min(this.cursor, this.series[0].x.length - 1));
   }
@@ -134,28 +133,30 @@ export class LineChart {
 
   #drawGrid(width, height, xTicks, yTicks) {
     const [bottom, left, right] = [height - MARGIN.bottom, MARGIN.left, width - MARGIN.right];
-    const nodes = [];
     const label = (axis, tick) => (this.axes[axis].log ? powerOfTen(tick) : String(tick));
-    for (const tick of yTicks) {
+    let lines = "";
+    const upward = yTicks.map((tick) => {
       const y = this.toY(tick).toFixed(1);
-      nodes.push(element("path", { class: "gridline", d: `M${left} ${y}H${right}` }));
-      nodes.push(element("text", { class: "tick end", x: left - 7, y: Number(y) + 4 }, label("y", tick)));
-    }
-    for (const tick of xTicks) {
+      lines += `M${left} ${y}H${right}`;
+      return shape("text", { class: "tick end", x: left - 7, y: Number(y) + 4 }, label("y", tick));
+    });
+    const across = xTicks.map((tick) => {
       const x = this.toX(tick).toFixed(1);
-      nodes.push(element("path", { class: "gridline", d: `M${x} ${MARGIN.top}V${bottom}` }));
-      nodes.push(element("text", { class: "tick middle", x, y: bottom + 16 }, label("x", tick)));
-    }
+      lines += `M${x} ${MARGIN.top}V${bottom}`;
+      return shape("text", { class: "tick middle", x, y: bottom + 16 }, label("x", tick));
+    });
     const [below, beside] = [
       { x: (left + right) / 2, y: height - 6 },
       { transform: `translate(13 ${(MARGIN.top + bottom) / 2}) rotate(-90)` },
     ];
-    nodes.push(
-      element("path", { class: "axis", d: `M${left} ${MARGIN.top}V${bottom}H${right}` }),
-      element("text", { class: "axis-title middle", ...below }, this.axes.x.title),
-      element("text", { class: "axis-title middle", ...beside }, this.axes.y.title),
-    );
-    this.layers.grid.replaceChildren(...nodes);
+    redraw(this.layers.grid, [
+      shape("path", { class: "gridline", d: lines }),
+      shape("g", {}, ...upward),
+      shape("g", {}, ...across),
+      shape("path", { class: "axis", d: `M${left} ${MARGIN.top}V${bottom}H${right}` }),
+      shape("text", { class: "axis-title middle", ...below }, this.axes.x.title),
+      shape("text", { class: "axis-title middle", ...beside }, this.axes.y.title),
+    ]);
   }
 
   #drawMarks(height) {
@@ -165,24 +166,24 @@ export class LineChart {
       const [px, py] = [this.toX(x), this.toY(y)];
       if (py < 0 || py > height - MARGIN.bottom + 1 || px < MARGIN.left - 1) continue;
       nodes.push(
-        element("path", {
+        shape("path", {
           class: "cross",
           d: `M${MARGIN.left} ${py.toFixed(1)}H${px.toFixed(1)}V${height - MARGIN.bottom}`,
         }),
       );
-      nodes.push(element("circle", { class: "mark", cx: px.toFixed(1), cy: py.toFixed(1), r: 4 }));
+      nodes.push(shape("circle", { class: "mark", cx: px.toFixed(1), cy: py.toFixed(1), r: 4 }));
     }
-    this.layers.marks.replaceChildren(...nodes);
+    redraw(this.layers.marks, nodes);
   }
 
   #line({ id, drawn }) {
-    const shape = MARKERS[id];
+    const kind = MARKERS[id];
     const through = drawn.map(([atX, atY]) => [this.toX(atX), this.toY(atY)]);
-    const nodes = [element("path", { class: `line ${id}`, d: path(through) })];
-    if (shape) {
+    const nodes = [shape("path", { class: `line ${id}`, d: path(through) })];
+    if (kind) {
       const some = this.#evenly(through);
       nodes.unshift(
-        element("path", { class: `marker ${id}`, d: some.map(([px, py]) => marker(shape, px, py)).join("") }),
+        shape("path", { class: `marker ${id}`, d: some.map(([px, py]) => marker(kind, px, py)).join("") }),
       );
     }
     return nodes;
@@ -256,11 +257,10 @@ export class LineChart {
   #describe(index) {
     if (!this.series.length || index < 0) return;
     const words = this.#readings(index).map(({ name, text }) => `${name} ${text}`);
-    this.drawing.setAttribute("aria-valuenow", index);
-    this.drawing.setAttribute(
-      "aria-valuetext",
-      `${this.axes.x.symbol} ${this.axes.x.text(this.series[0].x[index])}: ${words.join("; ")}`,
-    );
+    set(this.drawing, {
+      "aria-valuenow": index,
+      "aria-valuetext": `${this.axes.x.symbol} ${this.axes.x.text(this.series[0].x[index])}: ${words.join("; ")}`,
+    });
   }
 
   #tableRows() {

@@ -1,11 +1,12 @@
 /** Noise by level: each query a dot, each level the bar that spans its queries, on a logarithmic axis. */
 
 import { make } from "../dom.js";
+import { counted } from "../state/format.js";
 import { about } from "../state/numerals.js";
 import { linear, roundTicks } from "./axes.js";
 import { Numbers } from "./numbers.js";
 import { Size } from "./size.js";
-import { element } from "./svg.js";
+import { element, redraw, set, shape } from "./svg.js";
 
 const MARGIN = { top: 2, right: 92, bottom: 36, left: 128 };
 const NAMES = { margin95: "95% margin of error of a count", standard_error: "Standard error of a count" };
@@ -49,35 +50,40 @@ export class NoiseChart {
     const bottom = height - MARGIN.bottom;
     const step = Math.min(WIDEST_ROW, (bottom - MARGIN.top) / rows.length);
     const above = (bottom - MARGIN.top - step * rows.length) / 2;
-    this.drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    this.drawing.setAttribute("aria-label", this.#inWords());
-    const nodes = [element("path", { class: "axis", d: `M${MARGIN.left} ${bottom}H${width - MARGIN.right}` })];
-    for (const value of logTicks(low - pad, high + pad, (width - MARGIN.left - MARGIN.right) / 38)) {
+    set(this.drawing, { viewBox: `0 0 ${width} ${height}`, "aria-label": this.#inWords() });
+    let lines = "";
+    const ticks = logTicks(low - pad, high + pad, (width - MARGIN.left - MARGIN.right) / 38).map((value) => {
       const x = toX(Math.log10(value)).toFixed(1);
-      nodes.push(element("path", { class: "gridline", d: `M${x} ${MARGIN.top}V${bottom}` }));
-      nodes.push(element("text", { class: "tick middle", x, y: bottom + 15 }, value.toLocaleString("en")));
-    }
-    nodes.push(
-      element(
+      lines += `M${x} ${MARGIN.top}V${bottom}`;
+      return shape("text", { class: "tick middle", x, y: bottom + 15 }, counted(value));
+    });
+    const axis = [
+      shape("path", { class: "axis", d: `M${MARGIN.left} ${bottom}H${width - MARGIN.right}` }),
+      shape("path", { class: "gridline", d: lines }),
+      shape("g", {}, ...ticks),
+      shape(
         "text",
         { class: "axis-title middle", x: (MARGIN.left + width - MARGIN.right) / 2, y: height - 6 },
         `± ${NAMES[this.measure].replace(/^[S9]/, (c) => c.toLowerCase())}`.replace("± standard", "Standard"),
       ),
-    );
-    rows.forEach((level, i) => {
+    ];
+    const drawn = rows.map((level, i) => {
       const y = MARGIN.top + above + step * (i + 0.5);
       const previous = before.get(level.level);
-      if (previous) nodes.push(...this.#level(previous, toX, y + Math.min(5, step / 4), "kept"));
-      nodes.push(...this.#level(level, toX, y - (previous ? Math.min(3, step / 6) : 0), "exact"));
+      const kept = previous ? this.#level(previous, toX, y + Math.min(5, step / 4), "kept") : [];
       const name = level.level.length > LONGEST_NAME ? `${level.level.slice(0, LONGEST_NAME - 1)}…` : level.level;
-      const full = element("title", {}, level.level);
+      const full = shape("title", {}, level.level);
       const values = range(this.#values(level));
-      nodes.push(
-        element("text", { class: "tick end name", x: MARGIN.left - 10, y: y + 4 }, name, full),
-        element("text", { class: "tick start value", x: width - MARGIN.right + 10, y: y + 4 }, values),
+      return shape(
+        "g",
+        {},
+        ...kept,
+        ...this.#level(level, toX, y - (previous ? Math.min(3, step / 6) : 0), "exact"),
+        shape("text", { class: "tick end name", x: MARGIN.left - 10, y: y + 4 }, name, full),
+        shape("text", { class: "tick start value", x: width - MARGIN.right + 10, y: y + 4 }, values),
       );
     });
-    this.drawing.replaceChildren(...nodes);
+    redraw(this.drawing, [...axis, ...drawn]);
   }
 
   #level(level, toX, y, kind) {
@@ -86,7 +92,7 @@ export class NoiseChart {
     const places = [...counts.keys()].map((value) => toX(Math.log10(value)));
     const span = `M${Math.min(...places).toFixed(1)} ${y.toFixed(1)}H${Math.max(...places).toFixed(1)}`;
     const dots = [...counts].map(([value, count]) =>
-      element(
+      shape(
         "circle",
         {
           class: `dot ${kind}`,
@@ -94,10 +100,10 @@ export class NoiseChart {
           cy: y.toFixed(1),
           r: Math.min(6, 3 + Math.sqrt(count - 1)).toFixed(1),
         },
-        element("title", {}, `${level.level}: ${count} ${count === 1 ? "query" : "queries"} at ${Number.isInteger(value) ? value.toLocaleString("en") : about(value, 5)}`),
+        shape("title", {}, `${level.level}: ${count} ${count === 1 ? "query" : "queries"} at ${sized(value, 5)}`),
       ),
     );
-    return [element("path", { class: `span ${kind}`, d: span }), ...dots];
+    return [shape("path", { class: `span ${kind}`, d: span }), ...dots];
   }
 
   #values(level) {
@@ -120,10 +126,12 @@ export class NoiseChart {
   }
 }
 
-/** From the least to the largest; margins are whole numbers and shown as they are. */
+/** Margins are whole numbers and shown as they are, standard errors to so many digits. */
+const sized = (value, digits) => (Number.isInteger(value) ? counted(value) : about(value, digits));
+
+/** From the least to the largest. */
 function range(values) {
-  const text = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : about(value, 3));
-  const [low, high] = [text(Math.min(...values)), text(Math.max(...values))];
+  const [low, high] = [sized(Math.min(...values), 3), sized(Math.max(...values), 3)];
   return low === high ? low : `${low} – ${high}`;
 }
 

@@ -2,7 +2,7 @@
 
 import { element, NAMESPACE } from "./svg.js";
 
-const STROKES = ["stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin"];
+const STROKES = ["stroke", "stroke-opacity", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin"];
 const FONTS = ["font-family", "font-size", "font-weight", "text-anchor"];
 const STYLES = ["fill", "fill-opacity", ...STROKES, "opacity", ...FONTS];
 const LEGEND_LINE = 20;

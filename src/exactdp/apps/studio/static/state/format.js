@@ -25,6 +25,11 @@ function agreedDigits(lower, upper, most) {
   return Math.max(FEWEST_DIGITS, Math.min(most, Math.floor(-Math.log10(width / size))));
 }
 
+const GROUPED = new Intl.NumberFormat("en"); // made once: toLocaleString makes one for every number
+
+/** A count with its thousands apart: 1,234. */
+export const counted = (count) => GROUPED.format(count);
+
 /** 10 to a whole power, in typographic form: 10⁻¹². */
 export function powerOfTen(exponent) {
   const digits = [...String(Math.abs(exponent))].map((digit) => SUPERSCRIPTS[Number(digit)]).join("");

@@ -2,7 +2,7 @@
 
 import { byId, make } from "../dom.js";
 import * as design from "../state/design.js";
-import { change, roundedUp } from "../state/format.js";
+import { change, counted, roundedUp } from "../state/format.js";
 import { atMost } from "../state/numerals.js";
 import { rhoText } from "./release.js";
 
@@ -155,7 +155,7 @@ function margins(rows, against) {
   ];
   const body = levels.map((level) => {
     const cells = worst.flatMap((found, i) => {
-      const text = found.has(level) ? `±${found.get(level).toLocaleString("en")}` : "–";
+      const text = found.has(level) ? `±${counted(found.get(level))}` : "–";
       const compared =
         i === 0 && base > 0
           ? [

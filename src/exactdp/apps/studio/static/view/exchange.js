@@ -4,6 +4,7 @@ import { ask, failure } from "../ask/api.js";
 import { LatestQuestion } from "../ask/latest.js";
 import { asked } from "../ask/questions.js";
 import { byId, listen, setText } from "../dom.js";
+import { counted } from "../state/format.js";
 import { about } from "../state/numerals.js";
 
 const percent = (share) => `~${(100 * share).toPrecision(2).replace(/e.*/, "")}%`;
@@ -13,7 +14,7 @@ const VIEWS = {
   cost: { text: ({ cost }) => about(cost, 4), of: ({ cost }) => cost, isLog: false },
   gain: { text: ({ gain }) => percent(gain), of: ({ gain }) => gain, isLog: true },
   margin95: {
-    text: ({ margin95 }) => `±${margin95.toLocaleString("en")}`,
+    text: ({ margin95 }) => `±${counted(margin95)}`,
     of: ({ margin95 }) => margin95 + 1,
     isLog: true,
   },

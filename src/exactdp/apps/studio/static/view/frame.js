@@ -13,15 +13,17 @@ const INPUTS = ["title", "scale", "scale-by", "scale-apply", "add-query", "add-l
 export function showFrame({ state, past, future }) {
   const { design, pair, ask } = state;
   const title = byId("title");
-  if (document.activeElement !== title) title.value = design.title || design.name;
-  document.title = `${design.title || design.name} · exactdp studio`;
+  const name = design.title || design.name;
+  if (document.activeElement !== title && title.value !== name) title.value = name;
+  if (document.title !== `${name} · exactdp studio`) document.title = `${name} · exactdp studio`;
   const cells = design.levels.reduce((sum, level) => sum + level.queries.filter(({ rho }) => rho !== "").length, 0);
   const count = design.paths.length;
   const paths = count === 1 ? "1 path" : `${count} paths · ${(count * (count + 1)) / 2} pairs`;
   setText(byId("origin"), `${design.levels.length} levels · ${cells} budgets · ${paths}`);
   for (const [name, id] of Object.entries(FIELDS)) {
     const [field, value] = [byId(id), ask[name] ?? ""];
-    if (document.activeElement !== field || field.value.trim() !== value) field.value = value;
+    const shown = document.activeElement === field ? field.value.trim() : field.value;
+    if (shown !== value) field.value = value;
   }
   byId("undo").disabled = !past.length;
   byId("redo").disabled = !future.length;

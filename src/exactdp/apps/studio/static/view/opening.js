@@ -3,6 +3,7 @@
 import { ask, get } from "../ask/api.js";
 import { byId, make } from "../dom.js";
 import { opened, SMALL } from "../state/design.js";
+import { counted } from "../state/format.js";
 import { recentDesigns } from "../state/memory.js";
 import { fromFile, fromFragment, isBudget, isCertificate } from "../state/share.js";
 import { notify } from "./notices.js";
@@ -42,7 +43,7 @@ export class Opening {
     try {
       if (chosen.size > LARGEST_FILE)
         throw new Error(
-          `A file must have at most ${LARGEST_FILE.toLocaleString("en")} bytes. Found ${chosen.size.toLocaleString("en")} in ${chosen.name}.`,
+          `A file must have at most ${counted(LARGEST_FILE)} bytes. Found ${counted(chosen.size)} in ${chosen.name}.`,
         );
       const text = await chosen.text();
       if (isCertificate(text)) {

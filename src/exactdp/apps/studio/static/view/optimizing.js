@@ -2,7 +2,7 @@
 
 import { ask } from "../ask/api.js";
 import { byId, headAndBody, make } from "../dom.js";
-import { change } from "../state/format.js";
+import { change, counted } from "../state/format.js";
 import { actions, choice, chosen, field, shell, workForm } from "./dialogs.js";
 
 const MEASURES = [
@@ -52,8 +52,8 @@ export function optimizeDialog({ design, target, levels, apply }) {
     const rows = found.levels.map(({ level, before, after }) => ({
       names: [level],
       cells: [
-        `±${before.toLocaleString("en")}`,
-        `±${after.toLocaleString("en")}`,
+        `±${counted(before)}`,
+        `±${counted(after)}`,
         before === after ? "the same" : change(before, after),
       ],
     }));

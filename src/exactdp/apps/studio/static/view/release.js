@@ -2,7 +2,7 @@
 
 import { byId, listen, make, measure, setText } from "../dom.js";
 import { pathWords } from "../state/design.js";
-import { roundedDown, roundedUp } from "../state/format.js";
+import { counted, roundedDown, roundedUp } from "../state/format.js";
 import { about, atMost, exactText, oneMinus } from "../state/numerals.js";
 import { keepSetting, setting } from "../state/memory.js";
 import { Rational } from "../state/rational.js";
@@ -89,7 +89,7 @@ export class ReleaseView {
     byId("results").classList.remove("release-stale");
     this.#state(
       "proved",
-      pairs === 1 ? "Proved for its one pair" : `Proved for all ${pairs.toLocaleString("en")} pairs`,
+      pairs === 1 ? "Proved for its one pair" : `Proved for all ${counted(pairs)} pairs`,
     );
     const quoted = epsilon.upper === Infinity ? "∞" : atMost(epsilon.upper, QUOTED);
     showNumber(
@@ -152,7 +152,7 @@ export class ReleaseView {
   #worst({ pair, tied }) {
     const [first, second] = pair;
     const words = pathWords(this.design(), first === second ? [first] : pair);
-    const others = tied > 1 ? `, or one of ${(tied - 1).toLocaleString("en")} others not told apart from it` : "";
+    const others = tied > 1 ? `, or one of ${counted(tied - 1)} others not told apart from it` : "";
     const text = `${first} and ${second}${others}`;
     const onclick = () => this.show(pair);
     const look = make("button", { type: "button", className: "inline", onclick }, "Look at this pair");

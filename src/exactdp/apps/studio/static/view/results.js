@@ -5,6 +5,7 @@ import { LineChart } from "../charts/linechart.js";
 import { NoiseChart } from "../charts/noisechart.js";
 import { byId, listen, make, measure, setText } from "../dom.js";
 import { pathName, pathNumber, reference, typicalCounts } from "../state/design.js";
+import { counted } from "../state/format.js";
 import { about } from "../state/numerals.js";
 import { chartButtons } from "./files.js";
 import { FIELDS } from "./frame.js";
@@ -150,9 +151,14 @@ function showUsefulness({ levels }, counts) {
     const margin = Math.max(...queries.map(({ margin95 }) => margin95));
     const share = margin / count;
     const judged = share >= 1 ? "unusable" : share < LITTLE ? `below ${100 * LITTLE}%` : `${about(100 * share, 2)}%`;
-    const text = `${level}: a count of ${count.toLocaleString("en")}, ±${margin.toLocaleString("en")} (${judged})`;
-    return [make("span", { className: share >= 1 ? "unusable" : "" }, text)];
+    const text = `${level}: a count of ${counted(count)}, ±${counted(margin)} (${judged})`;
+    return [{ text, className: share >= 1 ? "unusable" : "" }];
   });
-  byId("usefulness").hidden = !told.length;
-  byId("usefulness").replaceChildren(...told);
+  const host = byId("usefulness");
+  host.hidden = !told.length;
+  if (host.children.length !== told.length) host.replaceChildren(...told.map(() => make("span")));
+  told.forEach(({ text, className }, i) => {
+    setText(host.children[i], text);
+    if (host.children[i].className !== className) host.children[i].className = className;
+  });
 }

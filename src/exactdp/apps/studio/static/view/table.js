@@ -19,6 +19,8 @@ const LEVEL_WIDTH = 54;
 const [PADDING, DIGIT_WIDTH] = [14, 7.1]; // pixels of a cell
 const NOT_BOLD = 0.2; // digits by which a count is narrower than a total of as many
 
+let formCount = 0;
+
 export class BudgetTable {
   /**
    * `on` has the functions cell(level, query, text, event), typical(level, text), block(cells, left), closeCell(),
@@ -32,6 +34,8 @@ export class BudgetTable {
     this.shape = null;
     this.state = null;
     this.view = null;
+    this.cells = []; // of budgets: their elements, and what was shown in them last
+    this.sums = new WeakMap();
     this.sentence = make("p", { className: "cell-error", id: "cell-error", role: "alert" });
     this.#listen();
   }
@@ -75,9 +79,7 @@ export class BudgetTable {
   }
 
   #input(level, query) {
-    return [...this.table.querySelectorAll("tbody input")].find(
-      (input) => input.dataset.level === level && input.dataset.query === query,
-    );
+    return this.cells.find((one) => one.level === level && one.query === query)?.input;
   }
 
   #build(shape) {
@@ -86,6 +88,7 @@ export class BudgetTable {
     this.shape = shape;
     const { design } = this.state;
     this.queries = queryNames(design);
+    this.cells = [];
     const caption = make(
       "caption",
       { className: "hidden" },
@@ -101,6 +104,7 @@ export class BudgetTable {
       this.#typicalRow(design),
       ...PATHS.map((_, which) => this.#pathRow(design, which)),
     );
+    for (const row of [...body.rows, ...foot.rows]) ownForm(row);
     this.table.replaceChildren(caption, head, body, foot);
     if (place?.[1] !== undefined) this.#input(...place)?.focus();
   }
@@ -119,7 +123,10 @@ export class BudgetTable {
   #queryRow(design, query, row) {
     const cells = levelNames(design).map((level, column) => {
       const data = { level, query, row, column };
-      return make("td", {}, make("input", { ...NUMBER, data, aria: { label: `${query}, ${level}` } }));
+      const input = make("input", { ...NUMBER, data, aria: { label: `${query}, ${level}` } });
+      const cell = make("td", {}, input);
+      this.cells.push({ input, cell, level, query, looks: null, text: null });
+      return cell;
     });
     return make("tr", {}, make("th", { scope: "row" }, this.#name("query", query)), ...cells);
   }
@@ -181,7 +188,7 @@ export class BudgetTable {
         aria: { label },
         title: label,
       });
-      return make("td", {}, box);
+      return make("td", {}, make("label", { className: "target" }, box)); // all of the cell can be pressed
     });
     return make("tr", { className: "path" }, make("th", { scope: "row" }, make("div", {}, name, select)), ...cells);
   }
@@ -191,28 +198,27 @@ export class BudgetTable {
     const levels = new Map(design.levels.map((level) => [level.name, level]));
     const unused = new Set(pair[0].filter((level) => pair[1].includes(level)));
     let longest = 0;
-    for (const input of this.table.querySelectorAll("tbody input")) {
-      const text = cellText(levels.get(input.dataset.level), input.dataset.query);
-      if (input.dataset.exact !== text) input.dataset.exact = text;
-      const seen = this.view && text !== "" ? this.view.get(`${input.dataset.level}\n${input.dataset.query}`) : null;
-      const cell = input.parentElement;
-      cell.classList.toggle("seen", this.view !== null);
-      const heat = seen ? `${Math.round(60 * seen.heat)}%` : "0%";
-      if (cell.style.getPropertyValue("--heat") !== heat) cell.style.setProperty("--heat", heat);
-      if (input.readOnly !== (this.view !== null)) input.readOnly = this.view !== null;
-      const budget = input === document.activeElement ? text : inCell(text, this.style);
-      const shown = this.view ? (seen?.text ?? "") : budget;
+    const active = document.activeElement;
+    for (const one of this.cells) {
+      const { input, level, query } = one;
+      const text = cellText(levels.get(level), query);
+      if (one.text !== text || one.style !== this.style) {
+        Object.assign(one, { text, style: this.style, short: inCell(text, this.style) });
+        input.dataset.exact = text;
+      }
+      const seen = this.view && text !== "" ? this.view.get(`${level}\n${query}`) : null;
+      this.#look(one, seen, unused.has(level));
+      const shown = this.view ? (seen?.text ?? "") : input === active ? text : one.short;
       if (input.value !== shown) input.value = shown;
-      if (input !== document.activeElement) longest = Math.max(longest, shown.length);
+      if (input !== active) longest = Math.max(longest, shown.length);
       const title = shown.startsWith("~") ? text : "";
       if (input.title !== title) input.title = title;
-      cell.classList.toggle("bypassed", unused.has(input.dataset.level));
     }
     design.levels.forEach((level, i) => {
-      const sum = total(level.queries.map(({ rho }) => rho));
+      const sum = this.#sum(level);
       setText(this.totals[i], totalText(sum, this.style));
       longest = Math.max(longest, this.totals[i].textContent.length);
-      this.totals[i].title = sum.toString();
+      if (this.totals[i].title !== sum.toString()) this.totals[i].title = sum.toString();
     });
     for (const text of Object.values(this.state.typical)) longest = Math.max(longest, text.length - NOT_BOLD);
     const width = Math.max(LEVEL_WIDTH, Math.ceil(PADDING + DIGIT_WIDTH * longest)); // so that no digit is cut
@@ -227,10 +233,29 @@ export class BudgetTable {
     for (const select of this.table.querySelectorAll("select")) {
       const bypassed = pair[select.dataset.which];
       const number = pathNumber(design, bypassed);
-      select.value = number === null ? "" : String(number);
+      const chosen = number === null ? "" : String(number);
+      if (select.value !== chosen) select.value = chosen;
       select.lastChild.hidden = number !== null;
       select.title = pathName(number, bypassed);
     }
+  }
+
+  /** The colour and the marks of a cell; most edits leave those of the others as they are. */
+  #look(one, seen, isUnused) {
+    const heat = seen ? `${Math.round(60 * seen.heat)}%` : "0%";
+    const looks = `${this.view !== null} ${isUnused} ${heat}`;
+    if (looks === one.looks) return;
+    one.looks = looks;
+    one.cell.classList.toggle("seen", this.view !== null);
+    one.cell.classList.toggle("bypassed", isUnused);
+    one.cell.style.setProperty("--heat", heat);
+    one.input.readOnly = this.view !== null;
+  }
+
+  /** The total of a level, added up once: a level that is edited becomes another object. */
+  #sum(level) {
+    if (!this.sums.has(level)) this.sums.set(level, total(level.queries.map(({ rho }) => rho)));
+    return this.sums.get(level);
   }
 
   #listen() {
@@ -302,6 +327,16 @@ export class BudgetTable {
     const [row, column] = [Number(from.dataset.row) + down, Number(from.dataset.column) + right];
     this.table.querySelector(`input[data-row="${row}"][data-column="${column}"]`)?.focus();
   }
+}
+
+/**
+ * A form for the fields of one row. Browsers look through the whole form of a field, for what they could fill in, at every key
+ * and every answer of the server; fields without a form are one form for them, the whole page.
+ */
+function ownForm(row) {
+  const id = `row-${(formCount += 1)}`;
+  for (const field of row.querySelectorAll("input, select")) field.setAttribute("form", id);
+  row.cells[0].append(make("form", { id, hidden: true }));
 }
 
 /** Whether an arrow key leads out of a field: its text is selected as a whole, or the cursor is at that end of it. */

@@ -5,7 +5,7 @@ import { LatestQuestion } from "../ask/latest.js";
 import { asked } from "../ask/questions.js";
 import { byId, headAndBody, listen, make, setText } from "../dom.js";
 import { levelNames } from "../state/design.js";
-import { change } from "../state/format.js";
+import { change, counted } from "../state/format.js";
 
 const REST = 150; // ms without a move of the handle
 const SIDES = ["take", "give"];
@@ -98,8 +98,8 @@ export class Trade {
     const rows = [...cells, ...levels].map(({ level, query, before, after }) => ({
       names: [query === undefined ? level : `${query}, ${level}`],
       cells: [
-        `±${before.toLocaleString("en")}`,
-        `±${after.toLocaleString("en")}`,
+        `±${counted(before)}`,
+        `±${counted(after)}`,
         before === after ? "the same" : change(before, after),
       ],
     }));
