@@ -6,6 +6,8 @@ _LEAST = ["tests/optimize/test_least_delta.py", "tests/optimize/test_noise_box.p
 _BEST = ["tests/optimize/test_best_design.py", "-m", "not soak", "-k", "grid or least or three_level"]
 
 TESTS = {
+    "apps/figures/frontier.py": ["tests/apps/test_cli_optimize.py", "-k", "frontier_says"],
+    "guarantees/chords.py": ["tests/guarantees/test_tightest_mu.py"],
     "optimize/least_delta.py": _LEAST,
     "optimize/dual_bound.py": ["tests/optimize/test_accuracy.py", "tests/optimize/test_dual_bound.py"],
     "optimize/water_filling.py": ["tests/optimize/test_water_filling.py"],
@@ -18,10 +20,22 @@ TESTS = {
 
 MUTANTS = [
     (
+        "a bound of some designs drawn as one of all",
+        "apps/figures/frontier.py",
+        'if coarsest else ""',
+        'if False else ""',
+    ),
+    (
         "errors levelled a billionth too high",
         "optimize/water_filling.py",
         "return np.exp(high)\n",
         "return np.exp(high + 1e-9)\n",
+    ),
+    (
+        "a chord checked at one end",
+        "guarantees/chords.py",
+        "            for e in pair:\n                tangent",
+        "            for e in pair[:1]:\n                tangent",
     ),
     (
         "a mu that is not proved taken for proved",

@@ -15,17 +15,17 @@ from test_guarantees import TEN, gaussian, mpf
 from exactdp import census
 from exactdp.accounting.composition import Composition
 from exactdp.balls import ball, precision
+from exactdp.engine.lattice.contours import Contours
 from exactdp.errors import AccuracyWarning, InvalidInputError
+from exactdp.guarantees.chords import Chords, violates
 from exactdp.guarantees.near_gaussian import near_gaussian, tail_holds
 from exactdp.guarantees.tightest_mu import (
-    Chords,
     GaussianDP,
     is_gdp,
     is_near_gaussian,
     is_too_small,
     least_mu,
     tightest_mu,
-    violates,
 )
 from exactdp.mechanisms.approximate_dp import ApproximateDP
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -410,3 +410,16 @@ def test_one_mu_is_proved_where_the_tightest_is_wide() -> None:
     tight = tightest_mu(COARSE["two"])
     assert is_gdp(coarse, Fraction(tight.upper) * (1 + Fraction(1, 10**3)))
     assert not is_gdp(coarse, Fraction(tight.lower))
+
+
+def test_a_proof_that_needs_too_many_epsilons_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """0.51 is 1.7e-5 above the root of 2 rho, up to an epsilon of 200: tens of thousands of chords, none of them on a contour."""
+    c = 2 * DiscreteGaussian("1250000/91933") + 2 * DiscreteGaussian("78125/4414")
+    asked: list[Fraction] = []
+    point = Composition.point
+    monkeypatch.setattr(Composition, "point", lambda self, epsilons: asked.extend(epsilons) or point(self, epsilons))
+    monkeypatch.setattr(Contours, "contour", lambda *_: pytest.fail("a contour was built"))
+    assert not is_gdp(c, Fraction("0.51"))
+    assert len(asked) < 100
+    assert max(asked) > 200
+    assert is_gdp(c, Fraction("0.5101"))

@@ -15,7 +15,12 @@ from random_designs import random_case
 from exactdp import census, optimize, target
 from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
-from exactdp.optimize.best_design import is_proved
+from exactdp.guarantees.calibration import Target
+from exactdp.optimize.best_design import _refuse_if_least_is_too_much, is_proved
+from exactdp.optimize.guarantee import Guarantee
+from exactdp.optimize.problem import BudgetProblem
+from exactdp.optimize.requirements import read_requirements
+from exactdp.optimize.rounding import group_steps
 from small_release import SMALL
 
 F = Fraction
@@ -102,6 +107,20 @@ def test_no_design_of_a_grid_is_below_the_bound() -> None:
             assert value >= found.bound.value
         below += value < found.value
     assert below > 5, "the grid has designs that would be better, were they allowed"
+
+
+@pytest.mark.parametrize("wanted", [target(2, "1e-10"), target(mu="0.8"), target(alpha="0.05", beta="0.7")])
+def test_what_the_total_budget_proves_needs_no_look(wanted: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    """zCDP says yes only where a look at all pairs does, and says it for the least budgets of loose requirements."""
+    guarantee = Guarantee.of(wanted)
+    said = [guarantee.is_met_by_zcdp(THREE.scaled(factor)) for factor in (1000, F(1), F(1, 20))]
+    assert said == sorted(said, reverse=True)
+    assert said[0]
+    assert not said[-1]
+    assert guarantee.look(THREE.scaled(1000)).excess <= 0
+    monkeypatch.setattr(Guarantee, "look", lambda *_: pytest.fail("a look was taken"))
+    problem = BudgetProblem.of(THREE, read_requirements(THREE, ["all: budget >= 1/100000"]))
+    _refuse_if_least_is_too_much(problem, guarantee, group_steps(problem))
 
 
 def test_requirements_are_kept_and_priced() -> None:

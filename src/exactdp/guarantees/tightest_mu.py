@@ -11,34 +11,27 @@ halved until that is close to a mu that is violated. Gaussian noise that is clos
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from itertools import count, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flint import arb
-from scipy.special import ndtri_exp
 
 from exactdp.arithmetic_state import steady
-from exactdp.balls import ball, precision
 from exactdp.brackets import Bounds
 from exactdp.doubles import Floats
 from exactdp.errors import AccuracyError, InvalidInputError
-from exactdp.guarantees.gaussian_dp import bisect
+from exactdp.guarantees.chords import Chords, Interval, violates
 from exactdp.guarantees.near_gaussian import has_gaussians_only, near_gaussian, tail_holds
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.gaussian import Gaussian
-from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.notebooks import repr_html
 from exactdp.widths import warn_if_wide
 
 if TYPE_CHECKING:
     from exactdp.accounting.composition import Composition
 
-_BITS = 160
 _FARTHEST = 600
 _RELATIVE = Fraction(9, 10**7)  # accuracy of mu that is aimed at
 _COARSE = 32  # intervals to begin with, and _TERMS_PER_INTERVAL of the effort for each
@@ -54,16 +47,14 @@ _MOST_PIECES = 32
 _ROUNDINGS = (Fraction(0), *(Fraction(4**i, 10**13) for i in range(8)))  # by which mu may be raised
 _FOR_ROUNDING = Fraction(2, 10**9)  # of mu: more than all of them
 _MORE = 4  # times as many epsilons where one mu is asked for: it is tried a few times at most
+_HALVED = 1.25  # times as many pieces as would do, at least, where intervals are halved: 1.4 times and more were seen
 _DEEPEST = 30  # halvings of an interval that no tangent covers
-_HALF = math.log(0.5)
 _OUT_OF_REACH = "No mu could be proved for this composition. Raise the work limit with within(max_seconds=...)."
 
 _NO_TAIL = (
     "No mu is proved for Skellam noise, whose losses have no end and of which no zCDP parameter is known. Use delta_bounds or "
     "beta_bounds instead."
 )
-
-Interval = tuple[Fraction, Fraction]
 
 
 @steady
@@ -81,89 +72,6 @@ class GaussianDP:
     def __str__(self) -> str:
         bounds = str(Bounds(self.lower, self.upper))
         return f"mu-GDP, tightest mu {bounds}: proved to hold at the upper end and not to hold at the lower one"
-
-
-def _tangent(mu: Fraction, at: Fraction, epsilon: Fraction) -> tuple[arb, arb]:
-    """The tangent of delta_mu at one epsilon, as a function of e^epsilon, at another; and 1 minus it, without cancellation.
-
-    With a = at/mu - mu/2 and b = a + mu it is Phi(-a) - x Phi(-b).
-    """
-    m, e = ball(mu), ball(at)
-    root = arb(2).sqrt()
-    a = (e / m - m / 2) / root
-    fall = ball(epsilon).exp() * ((e / m + m / 2) / root).erfc()
-    return (a.erfc() - fall) / 2, ((-a).erfc() + fall) / 2
-
-
-def violates(composition: Composition, mu: Fraction, epsilon: Fraction) -> bool:
-    """Proved: delta(epsilon) > delta_mu(epsilon)."""
-    point = composition.point([epsilon])
-    low, high = float(point.delta.log_lower()[0]), float(point.rest.log_upper()[0])
-    with precision(_BITS):
-        delta, rest = _tangent(mu, epsilon, epsilon)
-        return (low > -math.inf and bool(delta < arb(low).exp())) or bool(rest > arb(high).exp())
-
-
-@dataclass
-class Chords:
-    """Upper bounds of a profile at some epsilons, and what the chords between them need."""
-
-    composition: Composition
-    most: int
-    """How many epsilons may be asked for."""
-    known: dict[Fraction, tuple[float, float]] = field(default_factory=dict)
-    """log delta from above and log(1 - delta) from below, so that nothing underflows or rounds to 1."""
-
-    def ask(self, epsilons: Iterable[Fraction]) -> None:
-        """Look at those that are not known."""
-        new = sorted(set(epsilons) - self.known.keys())
-        if new:
-            point = self.composition.point(new)
-            ends = zip(point.delta.log_upper().tolist(), point.rest.log_lower().tolist(), strict=True)
-            self.known.update(zip(new, ends, strict=True))
-
-    def mu_at(self, epsilon: Fraction) -> float:
-        """The mu that one point needs; estimate."""
-        return _mu_at(float(epsilon), *self.known[epsilon])
-
-    def needs(self, intervals: list[Interval], goal: float) -> tuple[Floats, Floats]:
-        """The least mu whose delta_mu is above each chord, and z = Phi^-1(1 - alpha), -alpha its slope.
-
-        The chord meets x = 0 at 1 - beta; then mu = z - Phi^-1(beta), which touches it at mu (z - mu/2). Where that is above the
-        goal and outside of the interval, what counts is the end next to it. Estimates: proved afterwards.
-        """
-        e0, e1 = (np.array([float(pair[i]) for pair in intervals]) for i in (0, 1))
-        (d0, r0), (d1, r1) = (np.array([self.known[pair[i]] for pair in intervals]).reshape(-1, 2).T for i in (0, 1))
-        with np.errstate(all="ignore"):
-            fall = np.where(d0 < _HALF, d0 + np.log1p(-np.exp(d1 - d0)), r1 + np.log1p(-np.exp(r0 - r1)))
-            log_alpha = fall - e1 - np.log1p(-np.exp(e0 - e1))
-            log_away = np.logaddexp(d0, e0 + log_alpha)
-            log_beta = r0 + np.log1p(-np.exp(e0 + log_alpha - r0))
-            z = -ndtri_exp(log_alpha)
-            mu = z + np.where(log_away < _HALF, ndtri_exp(log_away), -ndtri_exp(log_beta))
-            mu = np.where(d0 == -np.inf, 0.0, np.where(np.isnan(mu), np.inf, mu))
-            at = mu * (z - mu / 2)
-        for i in np.flatnonzero(mu > goal).tolist():
-            if not np.isfinite(at[i]):  # no fall is visible: delta_mu must be as large at the right end
-                mu[i], z[i] = _mu_at(float(e1[i]), float(d0[i]), float(r0[i])) or math.inf, math.inf
-            elif not e0[i] <= at[i] <= e1[i]:
-                mu[i] = self.mu_at(intervals[i][0 if at[i] < e0[i] else 1])
-        return mu, z
-
-    def below(self, mu: Fraction, pair: Interval, at: Fraction) -> bool:
-        """Proved: the chord lies below the tangent of delta_mu at `at`: at both ends, by delta or by 1 - delta.
-
-        This inequality is the guarantee; any `at` is valid.
-        """
-        with precision(_BITS):
-            if self.known[pair[0]][0] == -math.inf:  # delta is 0 from there on
-                return True
-            for e in pair:
-                tangent, rest = _tangent(mu, at, e)
-                log_delta, log_rest = self.known[e]
-                if not (bool(arb(log_delta).exp() <= tangent) or bool(rest <= arb(log_rest).exp())):
-                    return False
-        return True
 
 
 @steady
@@ -309,7 +217,7 @@ class _MuSearch:
             needed, z = self._chords.needs(waiting, float(self._goal(relative)))
             self._look_at(self._touching(waiting, needed, z))
             goal = self._goal(relative)
-            if self._aim is not None and self._best[0] > goal:
+            if self._aim is not None and (self._best[0] > goal or (attempt == 0 and self._is_far(waiting, needed))):
                 raise AccuracyError(_OUT_OF_REACH)
             room = self._chords.most - len(self._chords.known)
             divided: list[Interval] = []
@@ -325,6 +233,18 @@ class _MuSearch:
         if not math.isfinite(least) or (self._aim is not None and least > self._aim):
             raise AccuracyError(_OUT_OF_REACH)
         return self._checked(max(self._goal(relative), Fraction(least)), settled)
+
+    def _is_far(self, intervals: list[Interval], needed: Floats) -> bool:
+        """Whether pieces as short as the aim needs them would be more than the work limit allows: by the end of each interval
+        that leaves more room. Heuristic: affects speed, and whether there is a proof, only."""
+        if len(intervals) > self._coarse:  # between the values of the loss: as short as they need be
+            return False
+        aim, pieces = float(self._goal(Fraction(0))), 0.0
+        for pair, own in zip(intervals, needed.tolist(), strict=True):
+            room = aim - min(map(self._chords.mu_at, pair))
+            if own > aim and room > 0:
+                pieces += _in_gaussian_lengths(float(pair[1] - pair[0]), aim, room)
+        return _HALVED * pieces > self._chords.most
 
     def _touching(self, intervals: list[Interval], needed: Floats, z: Floats) -> list[Fraction]:
         """Where the intervals that need the largest mu touch delta_mu: there violations are looked for."""
@@ -383,7 +303,14 @@ def _pieces(pair: Interval, needed: float, goal: float) -> int:
     """
     length = float(pair[1] - pair[0])
     room = goal - (needed - length**2 / (8 * needed)) if needed > 0 else 0.0
-    return min(max(math.ceil(length / math.sqrt(8 * needed * room)), 2), _MOST_PIECES) if 0 < room < math.inf else 2
+    return (
+        min(max(math.ceil(_in_gaussian_lengths(length, needed, room)), 2), _MOST_PIECES) if 0 < room < math.inf else 2
+    )
+
+
+def _in_gaussian_lengths(length: float, mu: float, room: float) -> float:
+    """The length in units of that of a chord which needs so much more than its points."""
+    return length / math.sqrt(8 * mu * room)
 
 
 def _divided(pair: Interval, pieces: int) -> list[Interval]:
@@ -399,14 +326,3 @@ def _parallel(mu: float, z: float, low: Fraction, high: Fraction) -> Fraction:
     """The epsilon of an interval at which the slope of delta_mu is closest to -alpha = -Phi(-z)."""
     at = mu * (z - mu / 2)
     return min(max(Fraction(at), low), high) if math.isfinite(at) else high
-
-
-@lru_cache(maxsize=4096)
-def _mu_at(epsilon: float, log_delta: float, log_rest: float) -> float:
-    """mu with delta_mu(epsilon) = delta(epsilon), by bisection on logarithms; 0 where delta is too near 1 to tell. Heuristic:
-    proved afterwards."""
-    if not (log_delta > -1e12 and log_rest > -1e12):
-        return 0.0
-    if log_delta < -0.7:
-        return bisect(lambda mu: gaussian_logs(mu, epsilon)[0] - log_delta, 1e-9, 1e6)
-    return bisect(lambda mu: log_rest - gaussian_logs(mu, epsilon)[1], 1e-9, 1e6)

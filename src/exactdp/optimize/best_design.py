@@ -223,7 +223,9 @@ def _refuse_if_least_is_too_much(problem: BudgetProblem, guarantee: Guarantee, s
     asked = [limit.said for limit in problem.lower if limit.by is not None]
     asked += [f"'{one.text}'" for one in problem.requirements if one.kind == MULTIPLE]
     least = tuple(max(low, step) for low, step in zip(problem.bounds[0], steps, strict=True))
-    if asked and guarantee.look(problem.design(least)).excess > _RIPPLE:
+    if not asked or guarantee.is_met_by_zcdp(design := problem.design(least)):
+        return
+    if guarantee.look(design).excess > _RIPPLE:
         names = list(dict.fromkeys(asked))
         several = f"{names[0]} and others leave" if len(names) > 1 else f"{names[0]} leaves"
         raise InvalidInputError(

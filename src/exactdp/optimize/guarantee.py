@@ -21,6 +21,7 @@ from exactdp.census.releases import Release
 from exactdp.doubles import Floats, root
 from exactdp.errors import ExactDPError, InvalidInputError
 from exactdp.guarantees.calibration import MeetsAll, MeetsEpsilonDelta, MeetsMu, MeetsTradeOff, Target
+from exactdp.guarantees.zcdp import zcdp_log_delta
 from exactdp.mechanisms.gaussian_formula import gaussian_logs
 from exactdp.numbers import log_rational
 from exactdp.optimize.cells import Cell
@@ -121,6 +122,12 @@ class Guarantee:
         found = dict(zip(asked, (point.delta.log_upper() for point in points), strict=True))
         chosen = tuple(min(choice, key=lambda one: _over(one, found[one])) for choice in self.choices)
         return Look(self, release, chosen, tuple(found[one] for one in chosen))
+
+    def is_met_by_zcdp(self, release: Release) -> bool:
+        """Whether the total budget alone proves it. A design far inside is so told at once, where a look takes long: deltas as
+        small as its own are small for every pair."""
+        log_delta = {one: zcdp_log_delta(release.rho, one.epsilon) for choice in self.choices for one in choice}
+        return all(any(log_delta[one] <= log_rational(one.delta) for one in choice) for choice in self.choices)
 
     def nearer(self, wanted: Target, look: Look, apart: float) -> Guarantee:
         """The same with closer choices, about those that were best for a design."""

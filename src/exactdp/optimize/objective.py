@@ -44,10 +44,13 @@ class Objective:
     def __post_init__(self) -> None:
         if self.measure not in MEASURES:
             raise InvalidInputError(f"A measure of error is one of {', '.join(MEASURES)}. Found {shown(self.measure)}.")
-        if (self.measure == RELATIVE) != bool(self.typical):
+        if self.measure == RELATIVE and not self.typical:
             raise InvalidInputError(
-                f"Typical counts go with the relative error. Found {'none' if not self.typical else 'them'} for the measure "
-                f"{self.measure}."
+                "The relative error needs typical counts, such as 400 for County. Found none; give them."
+            )
+        if self.typical and self.measure != RELATIVE:
+            raise InvalidInputError(
+                f"Typical counts go with the relative error. Found them for the measure {self.measure}; leave them out."
             )
 
     def cell_weights(self, release: Release) -> Floats:

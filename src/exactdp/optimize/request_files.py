@@ -39,8 +39,13 @@ class Request:
     delta: Number | None = None
 
     def objectives(self) -> tuple[Objective, ...]:
-        """The objectives, the most important one first."""
-        return tuple(objective(text, self.weights, self.typical) for text in self.minimize or (VARIANCE,))
+        """The objectives, the most important one first; typical counts are for those of them that are relative."""
+        found = tuple(objective(text, self.weights, self.typical) for text in self.minimize or (VARIANCE,))
+        if self.typical and not any(one.typical for one in found):
+            raise InvalidInputError(
+                f"Typical counts go with the relative error. Found them for the measure {found[0].measure}; leave them out."
+            )
+        return found
 
 
 def objective(text: str, weights: Mapping[str, Number], typical: Mapping[str, Number]) -> Objective:

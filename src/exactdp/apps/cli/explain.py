@@ -13,6 +13,8 @@ from exactdp.numbers import exact_text
 from exactdp.numerals import NEAREST, about, exact, percent
 from exactdp.optimize.explanation import CellExplanation, DesignExplanation, explain
 
+_ALIKE = 1.02  # what budget buys in the best and in the worst cell: less is no reason to prefer one
+
 
 @shell.app.command("explain")
 def _explain(
@@ -42,7 +44,10 @@ def _explain(
     say(found.statement)
     for path in found.paths():
         say(f"  {path}")
-    best = found.bargains[0]
+    best, least = found.bargains[0], found.bargains[-1]
+    if best.gain_per_epsilon <= least.gain_per_epsilon * _ALIKE:
+        say("A little budget buys about the same in every cell.")
+        return
     say(
         f"A little budget buys most in {best.level} {best.query}: its standard error falls by {percent(best.gain, NEAREST, 1)}."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,6 +32,7 @@ from exactdp.optimize.best_design import BestDesign, best
 from exactdp.optimize.cell_changes import CellChange
 from exactdp.optimize.frontier import Frontier, frontier
 from exactdp.optimize.least_design import LeastDesign, least
+from exactdp.optimize.objective_bound import ObjectiveBound
 from exactdp.optimize.request_files import Request, pairs_of_texts, read_request
 
 MinimizeOption = Annotated[
@@ -67,6 +69,7 @@ CertificateOption = Annotated[
     Path | None, typer.Option("--certificate", metavar="FILE", help="Certify the design found, in this file.")
 ]
 _ENDINGS = (".toml", ".csv", ".json")
+_FIGURES = (".png", ".pdf", ".svg")
 
 
 @shell.app.command("optimize")
@@ -97,10 +100,11 @@ def _optimize(
     source = read_design(design, mechanism, None, old)
     release = source.whole("optimize")
     asked = _merged(None if request is None else read_request(request), minimize, require, weight, typical)
-    ending = "" if output is None else shell.check_ending(output, *_ENDINGS)
-    for file in (output, certificate, figure):
-        if file is not None:
-            check_target(file)
+    ending = _checked_files(output, certificate, figure)
+    others = {"--alpha": alpha, "--beta": beta, "--advantage": advantage, "--mu": mu}
+    if frontier_at is not None:
+        ignored = {"--epsilon": epsilon, **others, "--at-most": within, "--certificate": certificate, "-o": output}
+        _refuse_ignored("A frontier has its epsilons from --frontier and writes no design", ignored)
     epsilons = epsilon or ([] if asked.epsilon is None or frontier_at is not None else [str(asked.epsilon)])
     deltas = delta or ([] if asked.delta is None else [str(asked.delta)])
     places = whole(digits, "--digits", 2, 12)
@@ -108,17 +112,15 @@ def _optimize(
     if frontier_at is not None:
         _frontier(source, release, asked, frontier_at, deltas, places, figure, as_json)
         return
-    if figure is not None:
-        raise InvalidInputError(f"--figure draws a frontier. Found no --frontier for {figure}; add it.")
+    _refuse_ignored("--figure draws a frontier, which --frontier asks for", {"--figure": figure})
     found: BestDesign | LeastDesign
-    if len(deltas) == 1 and not any((epsilons, alpha, beta, advantage, mu)):
+    if len(deltas) == 1 and not any((epsilons, *others.values())):
         found = _least(release, asked, deltas[0], within, places)
     else:
-        if within is not None:
-            raise InvalidInputError(
-                "--at-most goes with --delta alone, for the least epsilon. Found a target beside it."
-            )
+        _refuse_ignored("--at-most goes with --delta alone, for the least epsilon", {"--at-most": within})
         wanted = read_targets(epsilons, deltas, alpha or [], beta or [], advantage, mu)
+        if not epsilons:
+            _refuse_ignored("A certificate is of --epsilon and --delta", {"--certificate": certificate})
         found = best(release, asked.objectives(), target=wanted, requirements=asked.require, digits=places)
     if output is not None:
         write_text(output, _written(found.release, ending))
@@ -130,6 +132,22 @@ def _optimize(
     source.show()
     _show(found)
     say(*(f"{file}: {what}" for file, what in ((output, "the design"), (certificate, "its certificate")) if file))
+
+
+def _checked_files(output: Path | None, certificate: Path | None, figure: Path | None) -> str:
+    """The ending of the design's file, after a look at all that are to be written: before the search, which takes a while."""
+    if figure is not None:
+        shell.check_ending(figure, *_FIGURES)
+    for file in (output, certificate, figure):
+        if file is not None:
+            check_target(file)
+    return "" if output is None else shell.check_ending(output, *_ENDINGS)
+
+
+def _refuse_ignored(why: str, options: Mapping[str, object]) -> None:
+    for option, value in options.items():
+        if value is not None and value != []:
+            raise InvalidInputError(f"{why}. Found {option} for something else; leave it out.")
 
 
 def _merged(
@@ -152,6 +170,18 @@ def _merged(
 
 
 def _least(release: Release, asked: Request, delta: str, within: str | None, digits: int) -> LeastDesign:
+    if within is None and any((asked.minimize, asked.weights, asked.typical)):
+        raise InvalidInputError(
+            "The least epsilon keeps requirements and minimizes nothing else. Found an objective; say how large it may be with "
+            "--at-most, give an epsilon, or leave it out."
+        )
+    if not asked.require and within is None:
+        raise InvalidInputError(
+            "The least epsilon is that of given accuracy. Found none; add --require, such as 'all: margin <= 20', or --at-most, "
+            "or give an epsilon."
+        )
+    if len(asked.minimize) > 1:
+        raise InvalidInputError(f"--at-most bounds one objective. Found {len(asked.minimize)} of them; give one.")
     given = asked.objectives()[0] if within is not None else None
     return least(release, delta=delta, requirements=asked.require, objective=given, at_most=within, digits=digits)
 
@@ -198,15 +228,22 @@ def _record(found: BestDesign | LeastDesign) -> dict[str, Any]:
     common = {"cells": cells, "prices": prices, "gap": found.gap, "statement": found.statement}
     if isinstance(found, LeastDesign):
         ends = {"epsilon_lower": found.epsilon[0], "epsilon_upper": found.epsilon[1], "no_design_below": found.bound}
-        return {"delta": exact_text(found.delta), **ends, **common}
+        among = None if found.bound is None else exact_text(found.coarsest)
+        return {"delta": exact_text(found.delta), **ends, "among_sigma2_from": among, **common}
     return {
         "targets": [str(found.target)],
         "objectives": [str(one) for one in found.objectives],
         "before": list(found.values_before),
         "after": list(found.values),
-        "no_design_below": None if found.bound is None else found.bound.value,
+        **_bound_record(found.bound),
         **common,
     }
+
+
+def _bound_record(bound: ObjectiveBound | None) -> dict[str, Any]:
+    """What is proved of all designs, or of those without noise of a smaller sigma2 only."""
+    among = None if bound is None or bound.coarsest is None else exact_text(bound.coarsest)
+    return {"no_design_below": None if bound is None else bound.value, "among_sigma2_from": among}
 
 
 def _frontier(
@@ -234,22 +271,23 @@ def _frontier(
 
         save_frontier(found, figure)
     if as_json:
-        shell.print_json(
-            [
-                {
-                    "epsilon": exact_text(e),
-                    "objective": one.value,
-                    "no_design_below": one.bound and one.bound.value,
-                    "gap": one.gap,
-                }
-                for e, one in found.points
-            ]
-        )
+        shell.print_json(_frontier_records(found))
         return
     source.show()
     _show_frontier(found)
     if figure is not None:
         say(f"{figure}: the frontier")
+
+
+def _frontier_records(found: Frontier) -> list[dict[str, Any]]:
+    """One for each epsilon; one that no design was found for says why."""
+    records: list[dict[str, Any]] = []
+    refusals = iter(found.refusals)
+    for epsilon, one in zip(found.epsilons, found.designs, strict=True):
+        record: dict[str, Any] = {"epsilon": exact_text(epsilon), "objective": None if one is None else one.value}
+        record |= _bound_record(None if one is None else one.bound)
+        records.append({**record, "gap": one and one.gap, "refusal": next(refusals) if one is None else None})
+    return records
 
 
 def _show_frontier(found: Frontier) -> None:
@@ -260,6 +298,9 @@ def _show_frontier(found: Frontier) -> None:
     show_table(
         f"The best objective at delta = {exact(found.delta)}", ["epsilon", "objective", "none below", "gap"], rows
     )
+    for epsilon, one in found.points:
+        if one.bound is not None and one.bound.coarsest is not None:
+            say(f"At epsilon = {exact(epsilon)}: {one.bound}.")
     for refusal in found.refusals:
         say(refusal)
     say(f"The given design has {about(found.given[1])} at an epsilon of at most {at_most(found.given[0])}.")

@@ -19,7 +19,7 @@ from exactdp.apps.figures.style import (
     write_figure,
 )
 from exactdp.arithmetic_state import steady
-from exactdp.numerals import exact
+from exactdp.numerals import about, exact
 from exactdp.optimize.frontier import Frontier
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def figure_frontier(frontier: Frontier) -> Figure:
     proved = [(float(e), one.bound.value) for e, one in points if one.bound is not None]
     if proved:
         where, values = zip(*proved, strict=True)
-        axes.plot(where, values, "_", color=INK, ms=9, mew=1.4, label="No design below (proved)")
+        axes.plot(where, values, "_", color=INK, ms=9, mew=1.4, label=_proved_label(frontier))
         axes.fill_between(where, [0.0] * len(where), values, step="pre", color=SOFT, alpha=0.12, lw=0)
     axes.plot([frontier.given[0]], [frontier.given[1]], "D", color=ZCDP, ms=6, label="Given design")
     if max(found) > _MANY_TIMES * min(found):
@@ -55,6 +55,13 @@ def figure_frontier(frontier: Frontier) -> Figure:
     axes.legend(loc="upper right", **LEGEND)
     dress(axes)
     return titled(figure, f"{first.before.title}: accuracy against epsilon")
+
+
+def _proved_label(frontier: Frontier) -> str:
+    """What is proved of every point: of fewer designs where one bound is of those without very coarse noise only."""
+    coarsest = [one.bound.coarsest for _, one in frontier.points if one.bound is not None and one.bound.coarsest]
+    among = f", nowhere a sigma2 below {about(max(coarsest), 3)}" if coarsest else ""
+    return f"No design below (proved{among})"
 
 
 def save_frontier(frontier: Frontier, path: str | os.PathLike[str]) -> None:
