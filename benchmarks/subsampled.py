@@ -5,7 +5,7 @@
 
 Each case: sigma, rate, steps and the epsilon at which delta is about the stated one. CPU seconds of one question asked from
 nothing, the relative width of our bounds, how far dp_accounting's delta is from them, and how wide prv_accountant's own bounds
-are, relative to ours. Needs the extra `bench`.
+are, relative to ours. Needs the extra `bench`, but for --alone, which leaves the peers out.
 """
 
 from __future__ import annotations
@@ -16,10 +16,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import TypeVar
-
-from dp_accounting import dp_event
-from dp_accounting.pld import PLDAccountant
-from prv_accountant import PoissonSubsampledGaussianMechanism, PRVAccountant
 
 from exactdp import Composition, Gaussian, PoissonSampled
 from exactdp.numerals import about
@@ -64,6 +60,9 @@ def ours(sigma: str, rate: str, steps: int, epsilon: Fraction) -> tuple[float, f
 
 def theirs(sigma: str, rate: str, steps: int, epsilon: float) -> float:
     """dp_accounting's default: its PLD accountant with its default grid."""
+    from dp_accounting import dp_event
+    from dp_accounting.pld import PLDAccountant
+
     accountant = PLDAccountant()
     event = dp_event.PoissonSampledDpEvent(float(rate), dp_event.GaussianDpEvent(float(sigma)))
     accountant.compose(event, steps)
@@ -72,6 +71,8 @@ def theirs(sigma: str, rate: str, steps: int, epsilon: float) -> float:
 
 def by_prv(sigma: str, rate: str, steps: int, epsilon: float) -> tuple[float, float]:
     """prv_accountant's bounds of delta with its default accuracy: 0.1 in epsilon and 1e-9 in delta."""
+    from prv_accountant import PoissonSubsampledGaussianMechanism, PRVAccountant
+
     mechanism = PoissonSubsampledGaussianMechanism(noise_multiplier=float(sigma), sampling_probability=float(rate))
     accountant = PRVAccountant([mechanism], eps_error=0.1, delta_error=1e-9, max_self_compositions=[steps])
     low, _, high = accountant.compute_delta(epsilon, [steps])

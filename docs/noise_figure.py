@@ -1,7 +1,7 @@
 """The numbers and the figure of docs/which-noise.md: python docs/noise_figure.py (needs exactdp[plots]; some minutes).
 
-It writes docs/data/which-noise.csv as it goes; a row that is there already is not computed again. Variances are exact fractions
-or upper bounds of six digits, bounds of all noise are rounded down to six digits.
+It writes docs/data/which-noise.csv and docs/data/noise-families.csv as it goes; what is there already is not computed again.
+Variances are exact fractions or upper bounds of six digits, bounds of all noise are rounded down to six digits.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import csv
 from fractions import Fraction
 from pathlib import Path
 
-from exactdp.apps.figures.noise import NoiseCell, figure_best_noise
+from exactdp.apps.figures.noise import NoiseCell, figure_best_noise, figure_families
 from exactdp.apps.figures.style import write_figure
+from exactdp.guarantees.best_noise.bounded_families import EVERY_FAMILY
 from exactdp.guarantees.best_noise.families import FAMILIES
 from exactdp.guarantees.best_noise.race import counts_template, race
 from exactdp.guarantees.calibration import target
@@ -19,6 +20,8 @@ from exactdp.numerals import at_least, at_most
 
 DOCS = Path(__file__).parent
 TABLE = DOCS / "data" / "which-noise.csv"
+RACE_TABLE = DOCS / "data" / "noise-families.csv"
+RACE_FIGURE = DOCS / "images" / "noise-families.svg"
 FIGURE = DOCS / "images" / "which-noise.svg"
 MAPS = {
     "mu": ((1, 2, 4, 8, 16, 32), ("1/4", "1/2", "1", "2")),
@@ -26,6 +29,12 @@ MAPS = {
 }
 """The counts and the targets of each map."""
 DELTA = "1e-6"
+RACES = {
+    "1 count, epsilon = 1": (1, 1, "1"),
+    "1 count of sensitivity 3, epsilon = 4": (1, 3, "4"),
+    "10 counts, epsilon = 1": (10, 1, "1"),
+}
+"""Races of every family at that delta: counts, sensitivity, epsilon."""
 COLUMNS = ["kind", "count", "target", "gaussian", "best", "least", "winner"]
 
 
@@ -73,8 +82,26 @@ def cells(kind: str, table: list[list[str]]) -> list[NoiseCell]:
     ]
 
 
+def races() -> list[tuple[str, str, Fraction]]:
+    """The variance of every family in every race, those races that are missing run and appended to the file."""
+    if not RACE_TABLE.exists():
+        RACE_TABLE.write_text("race,noise,variance\n")
+    done = list(csv.reader(RACE_TABLE.open()))[1:]
+    known = {row[0] for row in done}
+    for name, (count, sensitivity, epsilon) in RACES.items():
+        if name not in known:
+            wanted = target(epsilon=epsilon, delta=DELTA)
+            found = race(counts_template(count, sensitivity), wanted, families=EVERY_FAMILY, optimum=False)
+            new = [[name, one.family, at_most(one.error.variance[1])] for one in found.runners]
+            done += new
+            with RACE_TABLE.open("a") as file:
+                csv.writer(file, lineterminator="\n").writerows(new)
+    return [(title, family, Fraction(variance)) for title, family, variance in done]
+
+
 def main() -> None:
-    """Write the table and the figure."""
+    """Write the tables and the figures."""
+    write_figure(RACE_FIGURE, figure_families(races(), DELTA))
     table = rows()
     write_figure(FIGURE, figure_best_noise(cells("epsilon", table), cells("mu", table), DELTA))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _BOUNDS = ["tests/guarantees/test_best_noise.py", "-m", "not soak"]
 _RACE = ["tests/guarantees/test_race.py"]
+_BOUNDED = "guarantees/best_noise/bounded_families.py"
 TESTS = {
     **{
         f"guarantees/best_noise/{name}.py": _BOUNDS
@@ -11,12 +12,20 @@ TESTS = {
     },
     "guarantees/best_noise/race.py": _RACE,
     "guarantees/best_noise/noise_error.py": _RACE,
+    _BOUNDED: ["tests/guarantees/test_bounded_families.py"],
 }
 _BOUND = "guarantees/best_noise/lower_bound.py"
 _THREE = "guarantees/best_noise/three_outcomes.py"
 _OPTIMUM = "guarantees/best_noise/optimum.py"
 _ERROR = "guarantees/best_noise/noise_error.py"
 MUTANTS = [
+    ("bounded noise: one value lost at an end", _BOUNDED, "sum(table.pmf[: table.sensitivity])", "sum(table.pmf[:1])"),
+    ("bounded noise: a beta allows for more", _BOUNDED, "return 1 - wanted.beta", "return 2 - 2 * wanted.beta"),
+    ("bounded noise: what is clamped is forgotten", _BOUNDED, "side[bound] /= 1 - q", "side[bound] /= 1"),
+    ("bounded noise: no look about the best try", _BOUNDED, "range(_SECTIONS)", "range(0)"),
+    ("bounded noise: a factor that misses the target", _BOUNDED, "and self._wanted.holds(design)", ""),
+    ("bounded noise: any first stair", _BOUNDED, "return min(found)", "return found[-1]"),
+    ("bounded noise: one of several targets", _BOUNDED, "min(allowed(one)", "max(allowed(one)"),
     ("error of Skellam noise: half of one function", _ERROR, "+ v.bessel_i(arb(1)))", "+ v.bessel_i(arb(1)) / 2)"),
     (
         "error of a table: a margin for 90%",

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 _SAMPLED = ["tests/mechanisms/test_sampled.py", "-m", "not soak"]
 _LABELS = ["tests/mechanisms/test_step_labels.py", "-m", "not soak"]
+_LAPLACE = "tests/mechanisms/test_sampled_laplace.py"
+
+_CUT = ["tests/mechanisms/test_cut_steps.py", "-m", "not soak"]
 
 TESTS = {
     "mechanisms/trapezoidal_rule.py": [_LABELS[0], *_SAMPLED],
     "mechanisms/gaussian_mixture_loss.py": [_LABELS[0], *_SAMPLED],
-    "mechanisms/poisson_sampled.py": _SAMPLED,
+    "mechanisms/poisson_sampled.py": [_LAPLACE, *_SAMPLED],
+    "mechanisms/laplace_tables.py": [_LAPLACE],
+    "accounting/between_tables.py": [_LAPLACE],
     "mechanisms/rule_weights.py": _SAMPLED,
     "mechanisms/step_labels.py": _LABELS,
     "engine/line/large_steps.py": _LABELS,
+    "mechanisms/rule_table.py": _SAMPLED,
+    "mechanisms/gauss_panels.py": _CUT,
+    "mechanisms/cut_mixture_loss.py": _CUT,
+    "engine/line/cut_steps.py": _CUT,
     "mechanisms/laplace.py": ["tests/mechanisms/test_laplace.py"],
     "mechanisms/skellam.py": ["tests/mechanisms/test_skellam.py"],
     "mechanisms/bessel_table.py": ["tests/mechanisms/test_skellam.py"],
@@ -20,7 +29,90 @@ TESTS = {
 _RULE, _LOSS = "mechanisms/trapezoidal_rule.py", "mechanisms/gaussian_mixture_loss.py"
 _STEP, _LARGE = "mechanisms/step_labels.py", "engine/line/large_steps.py"
 
+_PANELS, _BELOW, _CUTS = "mechanisms/gauss_panels.py", "mechanisms/cut_mixture_loss.py", "engine/line/cut_steps.py"
+_TABLES, _BETWEEN = "mechanisms/laplace_tables.py", "accounting/between_tables.py"
+
 MUTANTS = [
+    ("cells of Laplace noise merged at their upper ends", _TABLES, "(cells + 1 - 2 * j)", "(cells + 2 - 2 * j)"),
+    (
+        "cells of Laplace noise split below them",
+        _TABLES,
+        "c * (cells - 2 * j)",
+        "c * (cells - 2 * j - (0 < j < cells))",
+    ),
+    (
+        "a lower bound of delta from the table that tells more",
+        _BETWEEN,
+        "_joined(less.delta, more.delta)",
+        "_joined(more.delta, more.delta)",
+    ),
+    (
+        "an upper bound of 1 - delta from the table that tells more",
+        _BETWEEN,
+        "_joined(more.rest, less.rest)",
+        "_joined(more.rest, more.rest)",
+    ),
+    (
+        "an upper bound of epsilon from the table that tells less",
+        _BETWEEN,
+        "self._above.epsilon_",
+        "self._below.epsilon_",
+    ),
+    (
+        "a small loss on a sample by what is left of 1",
+        "mechanisms/poisson_sampled.py",
+        "if bool(value < -1) else",
+        "if False else",
+    ),
+    ("a sample of all records enclosed", "mechanisms/poisson_sampled.py", "and self.rate < 1", ""),
+    (
+        "all records: one of several",
+        "mechanisms/poisson_sampled.py",
+        "base.sensitivity * self.records) if",
+        "base.sensitivity) if",
+    ),
+    (
+        "listed losses without the radius of their balls",
+        "mechanisms/loss.py",
+        "+ 2 * self._radius",
+        "+ 0 * self._radius",
+    ),
+    ("units without the radius of their balls", "mechanisms/loss.py", "error += 2 * float(", "error += 0 * float("),
+    (
+        "probabilities of any radius",
+        "mechanisms/loss.py",
+        "for s in shares) < _SURE_BITS",
+        "for s in shares) < -(10**9)",
+    ),
+    (
+        "one list: a value at the question counted",
+        "mechanisms/loss.py",
+        "arb.max(-(y - self._values[a]).expm1(), arb(0))",
+        "arb(1)",
+    ),
+    ("one list: a sum of any few digits", "mechanisms/loss.py", "bool(found > 0) and not few", "True"),
+    ("any table on a sample", "mechanisms/poisson_sampled.py", "mechanism.pmf != mechanism.pmf[::-1]", "False"),
+    ("panels: the frequency forgotten", _PANELS, "across**2 / 2 + kappa * across * turn", "across**2 / 2"),
+    ("panels: the rise between two points forgotten", _PANELS, "sizes[..., :-1] + rise", "sizes[..., :-1]"),
+    ("panels: exact for polynomials of twice the degree", _PANELS, "(2 * POINTS - 1)", "(4 * POINTS - 1)"),
+    ("panels: outputs below the first forgotten", _PANELS, "+ float(log_ndtr(first))", "+ 4 * float(log_ndtr(first))"),
+    ("panels: upper moments a little too low", _PANELS, "return found + POWER_SLACK", "return found - POWER_SLACK"),
+    (
+        "a cut: the share of outputs below it forgotten",
+        _BELOW,
+        "log_power_upper(rho, panels) - less",
+        "log_power_upper(rho, panels)",
+    ),
+    ("a cut: the way to the shifted line forgotten", _BELOW, "[along, up, [", "[along, up - 50, ["),
+    ("a cut: a decay twice as fast", _BELOW, "falling = logs - omega * angles", "falling = logs - 2 * omega * angles"),
+    ("a cut: steps that fall short forgotten", _CUTS, " + self._short_of(y) * scale", ""),
+    ("a cut: outputs above it counted without Q", _CUTS, "(some - growth * other) * scale", "some * scale"),
+    (
+        "a cut: steps fall short a third as often",
+        _CUTS,
+        "return self.count * self.loss.beyond[1]",
+        "return 0.3 * self.count * self.loss.beyond[1]",
+    ),
     (
         "Skellam: terms beyond a table fall too fast",
         "mechanisms/bessel_table.py",
@@ -75,7 +167,7 @@ MUTANTS = [
     ),
     (
         "rounding of a plain sum forgotten",
-        _LOSS,
+        "mechanisms/rule_table.py",
         "(sizes @ self._reach) * kappa\n",
         "(sizes @ self._reach) * 0\n        size = 0 * size\n",
     ),
@@ -100,7 +192,7 @@ MUTANTS = [
     (
         "outcomes without the record forgotten",
         "mechanisms/poisson_sampled.py",
-        "if other.lost and rate < 1:",
+        "if other.lost:",
         "if False:",
     ),
     (

@@ -76,6 +76,18 @@ def test_a_short_list_comes_before_a_long_contour(monkeypatch: pytest.MonkeyPatc
     c.point([Fraction(225), Fraction(227), Fraction(235)])  # delta about 0.8: 1 - delta has a digit less
 
 
+def test_what_no_double_can_hold_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """delta = e^-19434: the list leaves 1e-10, and a contour would take a second; it is built where that is called wide."""
+    c = 2 * DiscreteGaussian("1250000/91933") + 2 * DiscreteGaussian("78125/4414")
+    epsilon = Fraction("100.65")
+    monkeypatch.setattr(Contours, "contour", lambda *_: pytest.fail("a contour was built"))
+    found = c.point([epsilon]).delta
+    assert ACCURACY < found.width()[0] < 1e-9
+    monkeypatch.setattr(planner, "WIDE", ACCURACY)
+    with pytest.raises(pytest.fail.Exception, match="a contour was built"):
+        c.point([epsilon])
+
+
 def test_1_minus_delta_of_hardly_any_noise_is_known_in_relative_terms() -> None:
     """1 - delta(0) = 2 P(X >= 1), about 2 e^-500: far below what a Fourier sum of numbers near 1 can tell."""
     rest = Composition([DiscreteGaussian("1/1000")]).point([Fraction(0)]).rest

@@ -24,7 +24,8 @@ from exactdp import (
     target,
 )
 from exactdp.errors import InvalidInputError
-from exactdp.guarantees.best_noise.families import BINOMIAL, EVERY_FAMILY, FAMILIES, SKELLAM, TRUNCATED_GAUSSIAN
+from exactdp.guarantees.best_noise.bounded_families import EVERY_FAMILY, TRUNCATED_GAUSSIAN
+from exactdp.guarantees.best_noise.families import BINOMIAL, FAMILIES, SKELLAM
 from exactdp.guarantees.best_noise.noise_error import noise_error
 from exactdp.guarantees.best_noise.race import BEST_TABLE, RANKS, DecimalScale, Race, counts_template
 from exactdp.guarantees.calibration import Target

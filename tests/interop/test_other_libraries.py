@@ -121,11 +121,13 @@ def test_events_become_these_mechanisms() -> None:
     accountant.compose(dp_event.PoissonSampledDpEvent(1.0, dp_event.LaplaceDpEvent(0.5)))
     accountant.compose(dp_event.PoissonSampledDpEvent(0.0, dp_event.GaussianDpEvent(1.0)))
     accountant.compose(dp_event.PoissonSampledDpEvent(0.5, dp_event.DiscreteLaplaceDpEvent(0.5, 1)))
+    accountant.compose(dp_event.PoissonSampledDpEvent(0.5, dp_event.LaplaceDpEvent(2.0)))
     accountant.compose(dp_event.MixtureOfGaussiansDpEvent(2.0, [0.0, 1.0], [0.75, 0.25]))
     assert accountant.composition == (
         7 * PoissonSampled(Gaussian(4), "1/4")
         + Laplace("1/2")
         + PoissonSampled(DiscreteLaplace(2), "1/2")
+        + PoissonSampled(Laplace(2), "1/2")
         + GaussianMixture(4, [0, 1], ["3/4", "1/4"])
     )
     accountant.compose(dp_event.PoissonSampledDpEvent(0.5, dp_event.GaussianDpEvent(0.0)))

@@ -155,6 +155,34 @@ def test_groups() -> None:
     assert stairs.sensitivity == 3
 
 
+def test_the_worst_difference_of_random_tables() -> None:
+    """What a table of sensitivity 2 or 3 is taken for, against all sets of outcomes."""
+    rng = random.Random(22)
+    seen = set()
+    for _ in range(60):
+        weights = [rng.randint(1, 5) for _ in range(rng.randint(4, 6))]
+        pmf = [Fraction(w, sum(weights)) for w in weights]
+        sensitivity = rng.choice([2, 3])
+        worst = all(_hidden(pmf, d, sensitivity) for d in range(1, sensitivity))
+        seen.add(worst)
+        if worst:
+            IntegerNoise(pmf, sensitivity)
+        else:
+            with pytest.raises(InvalidInputError, match="must be the worst difference"):
+                IntegerNoise(pmf, sensitivity)
+    assert seen == {True, False}
+
+
+def _hidden(pmf: list[Fraction], small: int, large: int) -> bool:
+    def at(by: int, t: Fraction, turned: bool) -> Fraction:
+        zeros = [Fraction(0)] * by
+        p, q = ([*zeros, *pmf], [*pmf, *zeros]) if turned else ([*pmf, *zeros], [*zeros, *pmf])
+        return sum((max(a - t * b, Fraction(0)) for a, b in zip(p, q, strict=True)), Fraction(0))
+
+    corners = {a / b for a in pmf for b in pmf}
+    return all(at(small, t, turned) <= at(large, t, turned) for t in corners for turned in (False, True))
+
+
 def test_other_ways_to_give_a_table(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text("noise;probability\n-1;0,25\n".replace(",", ".") + "0;1/2\n1;0.25\n")

@@ -28,7 +28,7 @@ from exactdp import (
 )
 from exactdp.balls import BITS, precision
 from exactdp.errors import InvalidInputError
-from exactdp.mechanisms import gaussian_mixture_loss, trapezoidal_rule
+from exactdp.mechanisms import gaussian_mixture_loss, rule_table, trapezoidal_rule
 from exactdp.mechanisms.gaussian_mixture_loss import MixtureLoss, TiltedMixture
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.trapezoidal_rule import Mixture
@@ -317,7 +317,7 @@ def test_the_characteristic_function_and_its_error(monkeypatch: pytest.MonkeyPat
     if kind != "real":
         monkeypatch.setattr(gaussian_mixture_loss, "_LONGEST_REAL", 1)
     if kind == "even":
-        monkeypatch.setattr(gaussian_mixture_loss, "_MANY", 2)
+        monkeypatch.setattr(rule_table, "_MANY", 2)
     mixture, other = _mixture(1.0, 0.25)
     tilted = MixtureLoss(mixture, backward).tilted(Fraction(5, 2))
     assert isinstance(tilted, TiltedMixture)

@@ -16,12 +16,12 @@ from flint import arb
 
 from exactdp.balls import ball, precision
 from exactdp.cache import Recent
-from exactdp.doubles import CLOSE_SLACK, FORMULA_SLACK, POWER_SLACK, UNIT, Complexes, Floats, root
+from exactdp.doubles import FORMULA_SLACK, POWER_SLACK, UNIT, Complexes, Floats, root
 from exactdp.mechanisms.gaussian_mixture_tails import delta_of_one
 from exactdp.mechanisms.loss import Loss, Tilted
+from exactdp.mechanisms.rule_table import RuleTable
 from exactdp.mechanisms.rule_weights import WORKING_BITS, Weighed, weigh
 from exactdp.mechanisms.step_labels import StepLabel
-from exactdp.mechanisms.theta import log_one_plus
 from exactdp.mechanisms.trapezoidal_rule import DIGITS, Mixture, Rule
 
 _LONGEST_REAL = 2500  # points of a rule on the real line from which on the shifted line is used
@@ -32,13 +32,6 @@ _LONGEST_DECAY = 20_000  # points of a rule for such a bound
 _NOT_ZERO = 1e-9  # keeps a quotient finite where nothing limits the shift
 _ANY = 1e200  # a frequency above all others
 _ROUGH = 30.0  # -log of the error of a bound of |cf|: a hundred thousand copies of it are nothing
-_AT_ONCE = 1 << 19  # points times frequencies evaluated together
-_BLOCK = 128  # equally spaced frequencies whose powers are shared
-_TINY = 1e-60
-_FEW = 16  # points in one product of matrices
-_ROWS = 16
-_SOME, _GROUP = 16, 8  # terms of a sum that are added in any order, and such sums that are added
-_MANY = 1024  # frequencies from which on powers are shared
 _HELD = 24
 
 
@@ -137,102 +130,6 @@ class MixtureLoss(Loss):
         return self._rules.get((rho, rule), lambda: weigh(self.mixture, rho, rule))
 
 
-class _Table:
-    """A rule's points in doubles: log f less a centre (real, or complex on a shifted line), weights, and their errors."""
-
-    def __init__(self, loss: MixtureLoss, rho: Fraction, rule: Rule, centre: Fraction) -> None:
-        found = loss.weighed(rho, rule)
-        log_moment = loss.log_power(rho)
-        with precision(WORKING_BITS):
-            scale, origin = (-log_moment).exp(), ball(centre)
-            losses, terms = [x - origin for x in found.losses], [t * scale for t in found.terms]
-            kind = complex if rule.shift else float
-            self.values = np.array([kind(x.mid()) for x in losses])
-            self.weights = np.array([kind(t.mid()) for t in terms])
-        self.is_real = not rule.shift
-        self._reach = np.abs(self.values.real) + np.abs(self.values.imag)
-        self.doubt = (2 * math.exp(found.log_left_out) + 2 * math.exp(rule.log_error)) * (1 + CLOSE_SLACK)
-
-    def evaluate(self, kappa: Floats) -> tuple[Complexes, Floats]:
-        """log of E e^{i kappa (log f - centre)} at ascending frequencies, and the relative error of that mean."""
-        logs, relative = np.empty(len(kappa), dtype=np.complex128), np.empty(len(kappa))
-        step, done = _even_step(kappa), 0
-        most = max(_AT_ONCE // len(self.values), 1)
-        while step is not None and len(kappa) - done >= _BLOCK:
-            rows = min((len(kappa) - done) // _BLOCK, most)
-            here = slice(done, done + rows * _BLOCK)
-            logs[here], relative[here] = self._even(kappa[here][::_BLOCK], step)
-            done += rows * _BLOCK
-        for start in range(done, len(kappa), most):
-            here = slice(start, min(start + most, len(kappa)))
-            logs[here], relative[here] = (self._real if self.is_real else self._plain)(kappa[here])
-        return logs, relative
-
-    def _real(self, kappa: Floats) -> tuple[Complexes, Floats]:
-        """Around 1, so that the error is relative to the change."""
-        angles = np.multiply.outer(kappa, self.values)
-        half, reach = np.sin(0.5 * angles), np.abs(angles)
-        change = np.empty(len(kappa), dtype=np.complex128)
-        half *= half
-        change.real, change.imag = -2 * _dot(half, self.weights), _dot(np.sin(angles), self.weights)
-        size = np.minimum(2 * reach, 3 + reach) @ self.weights * (_terms_lost(len(self.weights)) / 64)
-        return log_one_plus(change, size, self.doubt)
-
-    def _plain(self, kappa: Floats) -> tuple[Complexes, Floats]:
-        """A plain sum, whose error is relative to the sizes of its terms."""
-        terms = np.exp(1j * np.multiply.outer(kappa, self.values)) * self.weights
-        sizes = np.abs(terms)
-        size = sizes.sum(axis=1) + (sizes @ self._reach) * kappa
-        return log_one_plus(terms.sum(axis=1) - 1, size, self.doubt)
-
-    def _even(self, starts: Floats, step: float) -> tuple[Complexes, Floats]:
-        """The same at starts[i] + step * j, j below _BLOCK: each term is a product of two powers, and the sums are products of
-        matrices, over _FEW points at a time."""
-        outer = _without_tiny(np.exp(1j * np.multiply.outer(starts, self.values)) * self.weights)
-        inner = _without_tiny(np.exp(1j * np.multiply.outer(self.values, step * np.arange(_BLOCK))))
-        total = np.zeros((len(starts), _BLOCK), dtype=np.complex128)
-        for row in range(0, len(starts), _ROWS):  # so few that BLAS uses one thread: its threads wait in busy loops
-            some = slice(row, row + _ROWS)
-            for first in range(0, len(self.values), _FEW):
-                total[some] += outer[some, first : first + _FEW] @ inner[first : first + _FEW]
-        sizes = np.abs(outer)
-        size = 1.5 * sizes.sum(axis=1) + (sizes @ self._reach) * (starts + step * _BLOCK)
-        size *= (_FEW + len(self.values) / _FEW + 16) / 64
-        return log_one_plus(total.ravel() - 1, np.repeat(size, _BLOCK), self.doubt + len(self.values) * _TINY)
-
-
-def _dot(rows: Floats, weights: Floats) -> Floats:
-    """rows @ weights over _SOME columns at a time, and these sums over _GROUP at a time: see `_terms_lost`."""
-    total = np.zeros(len(rows))
-    for start in range(0, len(weights), _SOME * _GROUP):
-        group = np.zeros(len(rows))
-        for first in range(start, min(start + _SOME * _GROUP, len(weights)), _SOME):
-            group += rows[:, first : first + _SOME] @ weights[first : first + _SOME]
-        total += group
-    return total
-
-
-def _terms_lost(count: int) -> float:
-    """Units of rounding lost by `_dot` of so many terms, each of which has lost at most 16: a sum in any order loses one for each
-    of its terms."""
-    return 16 + _SOME + _GROUP + count / (_SOME * _GROUP) + 1
-
-
-def _without_tiny(values: Complexes) -> Complexes:
-    """0 for numbers below _TINY: arithmetic with numbers that underflow takes a hundred times as long."""
-    values[np.abs(values) < _TINY] = 0
-    return values
-
-
-def _even_step(kappa: Floats) -> float | None:
-    """The distance of equally spaced frequencies, if they are that to all digits and many."""
-    if len(kappa) < _MANY:
-        return None
-    step = (float(kappa[-1]) - float(kappa[0])) / (len(kappa) - 1)
-    even = float(kappa[0]) + step * np.arange(len(kappa))
-    return step if bool(np.all(np.abs(kappa - even) <= 8 * UNIT * float(kappa[-1]))) else None
-
-
 class TiltedMixture(Tilted):
     """The loss under a tilt: the rules' points with weights proportional to phi f^rho."""
 
@@ -247,7 +144,7 @@ class TiltedMixture(Tilted):
         with precision(WORKING_BITS):
             self.anchor = ball(-self._centre if backward else self._centre)
         self._m = mixture.widest
-        self._tables: dict[int, _Table] = {}
+        self._tables: dict[int, RuleTable] = {}
         self.terms = 1 + len(mixture.points(rho, mixture.rule(rho, 0.0)).x) // 128
 
     def log_cf(self, v: Floats, omega: Floats) -> tuple[Complexes, Floats]:
@@ -287,7 +184,7 @@ class TiltedMixture(Tilted):
         kappa = _FIRST_LEVEL * 4.0**level / self._m * (1 + FORMULA_SLACK)
         return self._loss.mixture.rule(float(self._rho), kappa)
 
-    def _table(self, level: int) -> _Table:
+    def _table(self, level: int) -> RuleTable:
         if level not in self._tables:
             rho = float(self._rho)
             if level and level == self._last_level:
@@ -298,7 +195,8 @@ class TiltedMixture(Tilted):
                 rule = self._loss.mixture.rule(rho, _ANY, shift)
             else:
                 rule = self._real_rule(level)
-            self._tables[level] = _Table(self._loss, self._rho, rule, self._centre)
+            weighed = self._loss.weighed(self._rho, rule)
+            self._tables[level] = RuleTable(weighed, self._loss.log_power(self._rho), rule, self._centre)
         return self._tables[level]
 
     def log_decay(self, omega: float) -> float:

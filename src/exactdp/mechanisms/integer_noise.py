@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 from exactdp.arithmetic_state import steady
@@ -204,17 +205,26 @@ def _is_log_concave(pmf: tuple[Fraction, ...]) -> bool:
 def _hides(pmf: tuple[Fraction, ...], small: int, large: int) -> bool:
     """Whether delta of the smaller difference is at most that of the larger one at every epsilon, in both directions; exactly."""
     for turned in (False, True):
-        pairs = [_shifted(pmf, d) for d in (small, large)]
-        one, two = ((q, p) if turned else (p, q) for p, q in pairs)
-        ratios = {a / b for p, q in (one, two) for a, b in zip(p, q, strict=True) if b}
+        one, two = (_ExactDelta(*_shifted(pmf, d)[:: -1 if turned else 1]) for d in (small, large))
         # both are convex and piecewise linear in t = e^epsilon between these; beyond the last they are constant
-        if any(_delta(*one, t) > _delta(*two, t) for t in ratios | {Fraction(0)}):
+        if any(one(t) > two(t) for t in {*one.ratios, *two.ratios, Fraction(0)}):
             return False
     return True
 
 
-def _delta(p: tuple[Fraction, ...], q: tuple[Fraction, ...], t: Fraction) -> Fraction:
-    return sum((a - t * b for a, b in zip(p, q, strict=True) if a > t * b), Fraction(0))
+class _ExactDelta:
+    """The sum of p - t q over the outcomes with p > t q, as a function of t, from sums over outcomes in the order of p / q."""
+
+    def __init__(self, p: tuple[Fraction, ...], q: tuple[Fraction, ...]) -> None:
+        ordered = sorted((a / b, a, b) for a, b in zip(p, q, strict=True) if b)
+        self.ratios = [r for r, _, _ in ordered]
+        whole_p, whole_q = sum(p, Fraction(0)), sum(q, Fraction(0))
+        self._p = [whole_p - a for a in accumulate((a for _, a, _ in ordered), initial=Fraction(0))]
+        self._q = [whole_q - b for b in accumulate((b for _, _, b in ordered), initial=Fraction(0))]
+
+    def __call__(self, t: Fraction) -> Fraction:
+        first = bisect_right(self.ratios, t)
+        return self._p[first] - t * self._q[first]
 
 
 def _of_mapping(pmf: Mapping[int, Number], first: int | None) -> tuple[tuple[Fraction, ...], int]:

@@ -17,11 +17,13 @@ from functools import cached_property, reduce
 import numpy as np
 from flint import arb
 
-from exactdp.balls import BITS, ball, precision
+from exactdp.balls import BITS, ball, precision, upper_double
 from exactdp.doubles import FORMULA_SLACK, PHASE_ERROR, POWER_SLACK, UNDERFLOW, UNIT, Complexes, Floats, Ints
 from exactdp.errors import AccuracyError
 from exactdp.mechanisms.theta import log_cf_of_atoms
 
+_SURE_BITS = 64  # correct ones of a ball that is rounded to a double, or is all that is known of an answer
+_NEAR = 1e-9  # relative; closer values are compared as balls
 _PAIRED = 24  # atoms among which pairs for the sieve are looked for
 
 
@@ -97,6 +99,8 @@ class Tilted(ABC):
             return None
         terms = found[0] * np.array([float(u.mid()) for u in self.units])
         error = (len(self.units) + 3) * UNIT * float(np.max(np.sum(np.abs(terms), axis=1)))
+        radii = np.array([upper_double(u.rad()) for u in self.units])
+        error += 2 * float(np.max(np.abs(found[0]) @ radii))  # twice, for the rounding of these sums
         return terms.sum(axis=1), found[1], error, 4 * UNIT, len(found[1]) * UNDERFLOW
 
 
@@ -198,6 +202,7 @@ class FiniteLoss(Loss):
             self._given = [p / finite for p in probabilities]  # given that the loss is finite
             self.ends = reduce(arb.min, self._values), reduce(arb.max, self._values)
         self._floats = np.array([float(v.mid()) for v in self._values])
+        self._radius = max(upper_double(v.rad()) for v in self._values)
         self._logs = np.array([float(p.log().mid()) for p in self._given])
         spread = float(self._floats.max() - self._floats.min())
         self.widest = max(spread * spread / 4, UNDERFLOW)  # Popoviciu
@@ -245,7 +250,10 @@ class FiniteLoss(Loss):
             base = self._values[int(np.argmax(float(tilt) * self._floats + self._logs))]
             sizes = [p * (at * (x - base)).exp() for p, x in zip(self._given, self._values, strict=True)]
             total = sum(sizes, arb(0))
-            return np.array([float((s / total).mid()) for s in sizes])
+            shares = [s / total for s in sizes]
+        if min(s.rel_accuracy_bits() for s in shares) < _SURE_BITS:
+            raise AccuracyError("The probabilities of a loss are known to too few digits at this tilt.")
+        return np.array([float(s.mid()) for s in shares])
 
 
 class ListedLoss(FiniteLoss):
@@ -256,6 +264,31 @@ class ListedLoss(FiniteLoss):
 
     def __init__(self, values: list[arb], probabilities: Sequence[arb], lost: Fraction | int = 0) -> None:
         self._set(values, probabilities, lost, None)
+
+    @cached_property
+    def _sums(self) -> tuple[Ints, list[arb], list[arb]]:
+        """The order of the values, and of the k greatest the probabilities under P and under Q."""
+        order = np.argsort(self._floats)
+        above, other = [arb(0)], [arb(0)]
+        with precision(BITS):
+            for a in order[::-1]:
+                above.append(above[-1] + self._given[a])
+                other.append(other[-1] + self._given[a] * (-self._values[a]).exp())
+        return order, above, other
+
+    def delta(self, y: arb) -> tuple[arb, arb] | None:
+        """The sum of p - e^y q over the values above y; None where it, or 1 less it, would have too few digits."""
+        order, above, other = self._sums
+        at, count = float(y.mid()), len(order)
+        with precision(BITS):
+            near = _NEAR * (1 + abs(at)) + upper_double(y.rad()) + self._radius
+            low, high = np.searchsorted(self._floats[order], [at - near, at + near])
+            growth = y.exp()
+            found = above[count - high] - growth * other[count - high]
+            for a in order[low:high]:
+                found += self._given[a] * arb.max(-(y - self._values[a]).expm1(), arb(0))
+            few = found.rel_accuracy_bits() < _SURE_BITS or (1 - found).rel_accuracy_bits() < _SURE_BITS // 2
+            return (found, growth * other[count - low]) if bool(found > 0) and not few else None
 
     def tilted(self, tilt: Fraction) -> Tilted:
         """The values with tilted probabilities."""
@@ -269,11 +302,13 @@ class _TiltedListed(Tilted):
         self._weights = loss.weights(tilt)
         self.anchor = loss._values[int(np.argmax(self._weights))]
         with precision(BITS):
-            self._losses = np.array([float((x - self.anchor).mid()) for x in loss._values])
+            gaps = [x - self.anchor for x in loss._values]
+        self._losses = np.array([float(x.mid()) for x in gaps])
+        self._radius = max(upper_double(x.rad()) for x in gaps)
 
     def values(self) -> tuple[Floats, Floats, float, float, float]:
         """The list."""
-        error = 2 * UNIT * float(np.max(np.abs(self._losses)))
+        error = 2 * UNIT * float(np.max(np.abs(self._losses))) + 2 * self._radius  # twice, for the rounding of this sum
         return self._losses, self._weights, error, 4 * UNIT, len(self._weights) * UNDERFLOW
 
     def log_cf(self, v: Floats, omega: Floats) -> tuple[Complexes, Floats]:

@@ -24,6 +24,15 @@ class Mechanism(ABC):
     A parameter of the same name comes first: `ApproximateDP(1).epsilon` is 1; there, ask `epsilon_bounds`.
     """
 
+    @property
+    def is_enclosed(self) -> bool:
+        """Whether there is no loss that is known, only two between which it lies: `enclosing_loss`."""
+        return False
+
+    def enclosing_loss(self, is_above: bool) -> Loss:
+        """A loss of a mechanism that tells at least as much, or at most as much; the loss itself where that is known."""
+        return self.loss()
+
     @abstractmethod
     def loss(self) -> Loss:
         """The privacy loss of the data set against its neighbour."""

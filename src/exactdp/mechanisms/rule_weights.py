@@ -51,7 +51,7 @@ def weigh(mixture: Mixture, rho: Fraction, rule: Rule) -> Weighed:
         for j in points.index[keep].tolist():
             x = j * step
             at = acb(x, arb(rule.shift)) if rule.shift else x
-            loss = _log_ratio(components, at)
+            loss = log_ratio(components, at)
             losses.append(loss)
             term = (power * loss - at * at / 2).exp() * factor
             terms.append(term if mixture.label is None else term * mixture.label.ball(at))
@@ -62,7 +62,7 @@ def weigh(mixture: Mixture, rho: Fraction, rule: Rule) -> Weighed:
         return Weighed(losses, terms, (total * (1 + around_zero(arb(2 * doubt)))).log(), log_left_out)
 
 
-def _log_ratio(components: list[tuple[arb, arb, arb]], at: arb | acb) -> arb | acb:
+def log_ratio(components: list[tuple[arb, arb, arb]], at: arb | acb) -> arb | acb:
     """log f, without cancellation wherever f is: around 1, and far below the working precision."""
     if isinstance(at, arb):
         change = sum((p * (m * at - half).expm1() for p, m, half in components if m != 0), arb(0))

@@ -95,9 +95,13 @@ class Mixture:
         with np.errstate(over="ignore", invalid="ignore"):
             change = np.exp(logs) @ np.expm1(exponents)
             near = np.abs(change) < 0.5  # elsewhere 1 + change would cancel: f may be far below a unit of rounding
+        result: Floats | Complexes
+        if near.all():
+            result = np.log1p(change)
+            return result
         exponents += logs[:, None]
         top = exponents.real.max(axis=0)
-        result: Floats | Complexes = top + np.log(np.exp(exponents - top).sum(axis=0))
+        result = top + np.log(np.exp(exponents - top).sum(axis=0))
         result[near] = np.log1p(change[near])
         return result
 
@@ -147,11 +151,11 @@ class Mixture:
             raise AccuracyError("The moments of a sampled mechanism are out of reach at so large a tilt.")
         index = np.arange(first, last + 1)
         x: Floats = index.astype(np.float64) * step
-        at: Complexes = np.add(x, 1j * rule.shift, dtype=np.complex128)
-        losses = self.losses(at if rule.shift else x)
+        losses = self.losses(np.add(x, 1j * rule.shift, dtype=np.complex128) if rule.shift else x)
         # |phi(x + i a)| = phi(x) e^{a^2 / 2}, and |w(x + i a)| is at most w(x) e^{a^2 / (2 s^2)}
         log_sizes = rho * losses.real - 0.5 * x * x + 0.5 * rule.shift**2 + math.log(step) - self._log_mass
-        real = rho * self.losses(x[[0, -1]]).real - 0.5 * x[[0, -1]] ** 2 + math.log(step) - self._log_mass
+        ends = (self.losses(x[[0, -1]]) if rule.shift else losses[[0, -1]]).real
+        real = rho * ends - 0.5 * x[[0, -1]] ** 2 + math.log(step) - self._log_mass
         if self.label is not None:
             log_sizes += self.label.logs(x) + self.label.log_growth(np.array([rule.shift]))
             # at the end towards which w falls it is at most what it is there, at the other one at most 1

@@ -17,7 +17,8 @@ from exactdp.apps.cli.designs import DesignArgument, MechanismOption, PairOption
 from exactdp.apps.cli.tables import say, show_table
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target, write_text
-from exactdp.guarantees.best_noise.families import EVERY_FAMILY, FAMILIES
+from exactdp.guarantees.best_noise.bounded_families import BOUNDED_FAMILIES, EVERY_FAMILY, MOST_BOUND
+from exactdp.guarantees.best_noise.families import FAMILIES
 from exactdp.guarantees.best_noise.race import RANKS, Contestant, Race, counts_template, race
 from exactdp.guarantees.calibration import MeetsEpsilonDelta, Target, target
 from exactdp.interop.json_objects import to_json
@@ -33,6 +34,17 @@ CountOption = Annotated[
     str | None, typer.Option("--count", "-k", metavar="N", help="How many counts; instead of a design.")
 ]
 SensitivityOption = Annotated[str, typer.Option("--sensitivity", metavar="N", help="By how much each may change.")]
+AllOption = Annotated[
+    bool, typer.Option("--all", help="Also Skellam, binomial, bounded (see --bound) and real Laplace noise; slower.")
+]
+BoundOption = Annotated[
+    str | None,
+    typer.Option(
+        "--bound",
+        metavar="N",
+        help="Also noise of at most N <= 100: truncated, clamped, cell-key and staircase tables.",
+    ),
+]
 ByOption = Annotated[str, typer.Option("--by", metavar="RANK", help=f"What decides: {', '.join(RANKS)}.")]
 
 
@@ -50,9 +62,8 @@ def _race(
     advantage: AdvantageOption = None,
     mu: MuOption = None,
     by: ByOption = "variance",
-    every: Annotated[
-        bool, typer.Option("--all", help="Also Skellam, binomial, truncated Gaussian and real Laplace noise; slower.")
-    ] = False,
+    every: AllOption = False,
+    bound: BoundOption = None,
     no_optimum: Annotated[
         bool, typer.Option("--no-optimum", help="The families only; no table is looked for.")
     ] = False,
@@ -75,8 +86,9 @@ def _race(
             raise InvalidInputError(_NO_TABLE)
         check_target(output)
     shell.tell("Every family is calibrated ...")
-    families = EVERY_FAMILY if every else FAMILIES
-    found = race(template, wanted, by=by, families=families, optimum=not no_optimum)
+    most = None if bound is None else whole(bound, "--bound", 1, MOST_BOUND)
+    families = EVERY_FAMILY if every else FAMILIES if most is None else (*FAMILIES, *BOUNDED_FAMILIES)
+    found = race(template, wanted, by=by, families=families, optimum=not no_optimum, bound=most)
     if output is not None:
         write_text(output, _written(found, output))
     if as_json:

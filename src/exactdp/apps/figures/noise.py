@@ -52,6 +52,27 @@ def figure_best_noise(by_epsilon: Sequence[NoiseCell], by_mu: Sequence[NoiseCell
     return figure
 
 
+def figure_families(variances: Sequence[tuple[str, str, Fraction]], delta: str) -> Figure:
+    """One panel for each race, given as race, family and variance: every family by the variance that an equal guarantee takes."""
+    titles = list(dict.fromkeys(title for title, _, _ in variances))
+    names = sorted({name for _, name, _ in variances}, reverse=True)
+    figure = new_figure(9.6, 3.9)
+    panels = figure.subplots(1, len(titles), sharey=True)
+    for axes, title in zip(panels, titles, strict=True):
+        ranked = sorted((variance, name) for race, name, variance in variances if race == title)
+        for variance, name in ranked:
+            colour = EXACT if variance <= ranked[0][0] * (1 + Fraction(_NEAR)) else SIMPLE
+            axes.plot([float(variance)], [names.index(name)], "o", color=colour, ms=5)
+        axes.set_xscale("log")
+        axes.set_xlim(float(ranked[0][0]) / 1.6, float(ranked[-1][0]) * 1.6)
+        axes.set_yticks(range(len(names)), names, fontsize=8)
+        axes.grid(axis="y", color=SOFT, lw=0.5)
+        axes.set_xlabel(f"Variance at delta = {delta}", fontsize=9, color=INK)
+        axes.set_title(title, fontsize=9, color=INK)
+        axes.tick_params(labelsize=8, length=0)
+    return figure
+
+
 def _draw(axes: Axes, cells: Sequence[NoiseCell], label: str, title: str) -> None:
     counts = sorted({cell.count for cell in cells})
     targets = sorted({cell.target for cell in cells}, key=Fraction)

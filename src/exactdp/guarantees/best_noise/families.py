@@ -16,6 +16,8 @@ from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.mechanisms.skellam import Skellam
 from exactdp.numbers import root_up
 
+GAUSSIAN, EXPONENTIAL = "Gaussian", "exponential"
+
 
 @dataclass(frozen=True)
 class NoiseFamily:
@@ -24,6 +26,8 @@ class NoiseFamily:
     name: str
     of_variance: Callable[[Fraction, int], Mechanism]
     """Noise whose variance is about the first number, on a count of this sensitivity; refuses what is out of range."""
+    shape: str = GAUSSIAN
+    """Families of one shape need about the same variance. Heuristic: affects speed only."""
 
 
 def _discrete_laplace(variance: Fraction, sensitivity: int) -> Mechanism:
@@ -39,24 +43,15 @@ def _binomial(variance: Fraction, sensitivity: int) -> Mechanism:
     return IntegerNoise.binomial(2 * math.ceil(2 * variance), "1/2", sensitivity)
 
 
-def _truncated_gaussian(variance: Fraction, sensitivity: int) -> Mechanism:
-    """Nine deviations and the sensitivity: beyond lies less than 1e-18."""
-    return IntegerNoise.truncated_gaussian(variance, math.ceil(9 * root_up(variance)) + sensitivity, sensitivity)
-
-
 FAMILIES = (
     NoiseFamily("discrete Gaussian", DiscreteGaussian),
     NoiseFamily("Gaussian", Gaussian),
-    NoiseFamily("discrete Laplace", _discrete_laplace),
+    NoiseFamily("discrete Laplace", _discrete_laplace, EXPONENTIAL),
 )
 """In the order in which equals are listed."""
 
-LAPLACE = NoiseFamily("Laplace", _laplace)
+LAPLACE = NoiseFamily("Laplace", _laplace, EXPONENTIAL)
 """Real Laplace noise; it is not among those that race unless asked for, because many copies of it take long to calibrate."""
 
 SKELLAM = NoiseFamily("Skellam", Skellam)
 BINOMIAL = NoiseFamily("binomial", _binomial)
-TRUNCATED_GAUSSIAN = NoiseFamily("truncated Gaussian", _truncated_gaussian)
-EVERY_FAMILY = (*FAMILIES, SKELLAM, BINOMIAL, TRUNCATED_GAUSSIAN, LAPLACE)
-"""Those that take longer as well. A cell-key table is truncated Gaussian noise by another name: the law of largest entropy for
-its variance and bound; staircase noise is discrete Laplace noise where counts change by one."""

@@ -10,7 +10,14 @@ from fractions import Fraction
 from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
 from exactdp.errors import AccuracyError, AccuracyWarning, InvalidInputError
-from exactdp.guarantees.best_noise.families import FAMILIES, NoiseFamily
+from exactdp.guarantees.best_noise.bounded_families import (
+    MOST_BOUND,
+    BoundedFamily,
+    Ends,
+    allowed,
+    factor_within,
+)
+from exactdp.guarantees.best_noise.families import FAMILIES, GAUSSIAN, NoiseFamily
 from exactdp.guarantees.best_noise.lower_bound import Cost
 from exactdp.guarantees.best_noise.noise_error import NoiseError, noise_error, table_error
 from exactdp.guarantees.best_noise.optimum import OptimalNoise, optimal_noise
@@ -100,26 +107,35 @@ def race(
     by: str = "variance",
     families: Iterable[NoiseFamily] = FAMILIES,
     optimum: bool = True,
+    bound: int | None = None,
 ) -> Race:
     """Replace the noise of a composition by that of each family, as much as the target takes, and rank them.
 
     The template says how many counts there are, how sensitive each is, and how their variances are to each other: k counts of
     sensitivity 1 are `k * DiscreteGaussian(1)`. One factor on all variances is calibrated for each family: it is proved to meet
-    the target, and a little less is proved not to.
+    the target, and a little less is proved not to. `bound` is the largest error of noise that ends (`BOUNDED_FAMILIES`), up
+    to 100; without it such noise ends where the target hardly notices.
     """
     if by not in RANKS:
         raise InvalidInputError(f"Noises are ranked by {', '.join(RANKS)}. Found {shown(by)}.")
     composition = template if isinstance(template, Composition) else Composition([template])
     counts = _counts(composition)
+    ends = Ends.of(wanted, sum(counts.values()), None if bound is None else whole(bound, "bound", 1, MOST_BOUND))
     runners, refused = [], []
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", AccuracyWarning
         )  # a target is proved to hold or to fail, however wide bounds are
-        start = _run(_START, counts, wanted, composition, Fraction(1)).factor
+        first = _run(_START, counts, wanted, composition, Fraction(1)).factor
+        starts = {GAUSSIAN: first}
         for family in families:
+            start = starts.get(family.shape, first)
             try:
-                runners.append(_run(family, counts, wanted, composition, start))
+                if isinstance(family, BoundedFamily):
+                    runners.append(_run_bounded(family, ends, counts, wanted, composition, start))
+                else:
+                    runners.append(_run(family, counts, wanted, composition, start))
+                starts[family.shape] = runners[-1].factor
             except (AccuracyError, InvalidInputError) as error:  # the others race all the same
                 refused.append((family.name, str(error)))
         best = _optimum(counts, wanted, by) if optimum else None
@@ -183,6 +199,35 @@ def _run(
     return Contestant(family.name, place, step, composition, error, exists)
 
 
+def _run_bounded(
+    family: BoundedFamily,
+    ends: Ends,
+    counts: dict[tuple[Fraction, int], int],
+    wanted: Target,
+    template: Composition,
+    start: Fraction,
+) -> Contestant:
+    """A family of tables: infinite losses at their ends may be more than the target allows."""
+    if not allowed(wanted):
+        raise AccuracyError("A table ends, and its ends tell the data sets apart: no table meets a mu.")
+    ended = family.ended(ends)
+    if ends.bound is not None:
+        start = factor_within(ends.bound, _designs(ended, counts, template), wanted, start)
+    return _run(ended, counts, wanted, template, start)
+
+
+def _designs(
+    family: NoiseFamily, counts: dict[tuple[Fraction, int], int], template: Composition
+) -> Callable[[Fraction], Composition]:
+    """What a factor on the variances makes of the counts."""
+
+    def at(factor: Fraction) -> Composition:
+        noises = {family.of_variance(factor * variance, d): n for (variance, d), n in counts.items()}
+        return Composition(noises, template.effort)
+
+    return at
+
+
 def _least(
     family: NoiseFamily,
     counts: dict[tuple[Fraction, int], int],
@@ -192,12 +237,7 @@ def _least(
     digits: int,
 ) -> tuple[Fraction, Fraction, Callable[[Fraction], Composition], bool]:
     """The least factor of so many digits, the step to the one below it, what a factor makes, whether that one exists."""
-    scale = DecimalScale(digits)
-
-    def at(factor: Fraction) -> Composition:
-        noises = {family.of_variance(factor * variance, d): n for (variance, d), n in counts.items()}
-        return Composition(noises, template.effort)
-
+    scale, at = DecimalScale(digits), _designs(family, counts, template)
     holds, fails, exists = questions(lambda place: at(scale.value(int(place))), wanted.side)
     place = least_on_grid(holds, fails, exists, 1, scale.place(start), scale.last)
     factor, below = scale.value(int(place)), scale.value(int(place) - 1)

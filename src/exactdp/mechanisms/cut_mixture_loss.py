@@ -1,0 +1,180 @@
+"""The privacy loss of a sampled step whose output is below a cut: log f(x) under P, given x < cut.
+
+Whatever the tilt, such a loss does not reach beyond log f(cut), so that a tilt which suits a question is not drawn to outputs far
+beyond it (docs/theory/smooth.md, section 5).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from flint import arb
+
+from exactdp.balls import ball, precision
+from exactdp.cache import Recent
+from exactdp.doubles import POWER_SLACK, SUM_SLACK, UNIT, Complexes, Floats
+from exactdp.mechanisms.gauss_panels import FIRST, INSIDE, LOG_ROOT_TAU, CutMixture, Panels, RelativeError
+from exactdp.mechanisms.loss import Loss, Tilted
+from exactdp.mechanisms.rule_table import RuleTable
+from exactdp.mechanisms.rule_weights import WORKING_BITS, Weighed, log_ratio
+from exactdp.mechanisms.trapezoidal_rule import Mixture
+
+_FIRST_LEVEL = 8.0  # kappa times the reach of the loss up to which the first panels serve, each later ones twice as far
+_SHIFTS = np.geomspace(0.01, 1.0, 11)  # shifts of the contour, relative to the largest
+_LARGEST_SHIFT = 3.0
+_CELLS, _RISING = 2048, 256  # in which the shifted line and the way to it are cut for bounds
+_ALONE = 8_000_000  # sines that may be computed one by one
+
+
+class CutMixtureLoss(Loss):
+    """log f under P, given that the output is below the cut."""
+
+    bends = True
+    is_labelled = True
+
+    def __init__(self, mixture: Mixture, cut: float) -> None:
+        self.cut = CutMixture(mixture, cut)
+        with precision(WORKING_BITS):
+            edge = ball(mixture.weights[0]).log()
+        self.ends = (edge, None)
+        self.reach = float(mixture.losses(np.array([cut])).real[0]) - float(edge.mid())
+        self.widest = self.reach**2 / 4
+        self._panels: Recent[int, Panels] = Recent(64)
+        self._weighed: Recent[Fraction, Weighed] = Recent(8)
+        self._tilted: Recent[Fraction, TiltedCut] = Recent(8)
+        self._uppers: Recent[float, float] = Recent(4096)
+
+    @cached_property
+    def beyond(self) -> tuple[arb, arb]:
+        """The probabilities of outputs from the cut on, under P and under Q."""
+        mixture = self.cut.mixture
+        with precision(WORKING_BITS):
+            half, at = arb(2).sqrt(), arb(self.cut.cut)
+            parts = zip(mixture.weights, mixture.squares, strict=True)
+            mixed = sum((ball(p) * ((at - ball(s).sqrt()) / half).erfc() / 2 for p, s in parts), arb(0))
+            return mixed, (at / half).erfc() / 2
+
+    @cached_property
+    def at_cut(self) -> arb:
+        """The loss at the cut, which all losses beyond exceed."""
+        with precision(WORKING_BITS):
+            parts = zip(self.cut.mixture.weights, self.cut.mixture.squares, strict=True)
+            return log_ratio([(ball(p), ball(s).sqrt(), ball(s) / 2) for p, s in parts], arb(self.cut.cut))
+
+    @cached_property
+    def log_share(self) -> arb:
+        """log of the probability under P of an output below the cut."""
+        with precision(WORKING_BITS):
+            return (-self.beyond[0]).log1p()
+
+    def power(self, rho: Fraction) -> Weighed:
+        """Points and terms for the moment of a real power."""
+        return self._weighed.get(rho, lambda: self.cut.weigh(rho, self.cut.panels(float(rho), 0.0)))
+
+    def log_moment(self, z: Fraction) -> arb:
+        """log E e^{zL} by panels, their error in the radius."""
+        with precision(WORKING_BITS):
+            return self.power(z + 1).log_total - self.log_share
+
+    def log_moment_upper(self, z: float) -> float:
+        """A double above log E e^{zL}."""
+        return self._uppers.get(z, lambda: self._log_moment_upper(z))
+
+    def _log_moment_upper(self, z: float) -> float:
+        rho = z + 1
+        less = float(self.log_share.lower())
+        less -= UNIT * (1 + abs(less))
+        size = abs(z) * (1 + self.reach)
+        if rho <= 1:  # E_Q f^rho is at most 1 in [0, 1], and f at least p_0
+            found = 0.0 if rho >= 0 else rho * float(self.cut.mixture.floats[0][0])
+            return found - less + POWER_SLACK * (1 + size)
+        level = math.ceil(math.log2(rho))  # panels of a larger power serve as well
+        panels = self._panels.get(level, lambda: self.cut.panels(2.0**level, 0.0))
+        return self.cut.log_power_upper(rho, panels) - less + POWER_SLACK * (1 + size)
+
+    def mean_variance(self, tilt: float) -> tuple[float, float]:
+        """Mean and variance under the tilt."""
+        rho = tilt + 1
+        level = math.ceil(math.log2(max(rho, 1.0)))
+        x, log_weights = self.cut.points(self._panels.get(level, lambda: self.cut.panels(2.0**level, 0.0)))
+        logs = self.cut.log_sizes(x, rho) + log_weights
+        weights = np.exp(logs - logs.max())
+        weights /= weights.sum()
+        values = self.cut.mixture.losses(x).real
+        mean = float(weights @ values)
+        return mean, float(weights @ (values - mean) ** 2)
+
+    def tilted(self, tilt: Fraction) -> Tilted:
+        """The points of panels with tilted weights."""
+        return self._tilted.get(tilt, lambda: TiltedCut(self, tilt))
+
+
+class TiltedCut(Tilted):
+    """The loss under a tilt above -1: points of panels with weights proportional to phi f^rho."""
+
+    by_frequency = True
+
+    def __init__(self, loss: CutMixtureLoss, tilt: Fraction) -> None:
+        self._loss, self._rho = loss, tilt + 1
+        self._centre = Fraction(loss.mean_variance(float(tilt))[0])
+        with precision(WORKING_BITS):
+            self.anchor = ball(self._centre)
+        self._tables: dict[int, RuleTable] = {}
+        self.terms = 1 + len(loss.power(self._rho).terms) // 128
+
+    def log_cf(self, v: Floats, omega: Floats) -> tuple[Complexes, Floats]:
+        """By panels that serve the highest frequency: they are few, and their balls cost more than sums over them."""
+        highest = float(omega.max(initial=0.0)) * self._loss.reach / _FIRST_LEVEL
+        return self._table(max(math.ceil(math.log2(max(highest, 1.0))), 0)).evaluate(omega, _ALONE)
+
+    def _table(self, level: int) -> RuleTable:
+        if level not in self._tables:
+            cut, known = self._loss.cut, self._loss.power(self._rho)
+            kappa = _FIRST_LEVEL * 2.0**level / self._loss.reach * (1 + SUM_SLACK)
+            panels = cut.panels(float(self._rho), kappa)
+            with precision(WORKING_BITS):
+                log_moment = known.log_total
+                error = float(np.logaddexp(panels.log_error - float(log_moment.lower()), math.log(log_moment.rad())))
+            found = cut.weigh(self._rho, panels)
+            self._tables[level] = RuleTable(found, log_moment, RelativeError(error + SUM_SLACK), self._centre)
+        return self._tables[level]
+
+    def log_decay(self, omega: float) -> float:
+        """The contour shifted by i a, and the way from the cut to it: both integrands fall with the frequency (Theorem S11)."""
+        best = 0.0
+        for logs, angles, size in self._lines:
+            falling = logs - omega * angles
+            top = float(falling.max())
+            found = top + math.log(float(np.exp(falling - top).sum()) * (1 + SUM_SLACK))
+            best = min(best, found + POWER_SLACK * (1 + size))
+        return best
+
+    @cached_property
+    def _lines(self) -> list[tuple[Floats, Floats, float]]:
+        """For each shift a: log of bounds of the integrand times the lengths of cells, relative to the moment, the least arg f in
+        each cell, and the size of these logarithms.
+
+        |f| and arg f rise along a shifted line; on the way to it from the cut |f| falls and arg f rises.
+        """
+        cut, rho = self._loss.cut, float(self._rho)
+        first, m = min(FIRST, cut.cut - 1.0), cut.mixture.widest
+        u = np.linspace(first, cut.cut, _CELLS + 1)
+        with precision(WORKING_BITS):
+            log_moment = float(self._loss.power(self._rho).log_total.lower())
+        nearest = np.where(u[:-1] > 0, u[:-1], np.minimum(u[1:], 0.0))
+        flat = np.log(np.diff(u)) - nearest**2 / 2
+        below = cut.log_below(first, rho)
+        size = abs(log_moment) + rho * (1 + self._loss.reach) + cut.cut**2
+        result = []
+        for shift in (min(_LARGEST_SHIFT, INSIDE / m) * _SHIFTS).tolist():
+            y = shift * (np.arange(_RISING + 1) / _RISING) ** 2
+            (line, turned), (way, turning) = cut.off_line(u, shift), cut.off_line(cut.cut, y)
+            along = rho * line[1:] + flat
+            up = rho * way[:-1] - cut.cut**2 / 2 + (y[1:] ** 2 - shift**2) / 2 + np.log(np.diff(y))
+            logs = np.concatenate([along, up, [below + LOG_ROOT_TAU]]) + shift**2 / 2 - LOG_ROOT_TAU - log_moment
+            angles = np.concatenate([turned[:-1], turning[:-1], [0.0]])
+            result.append((logs, np.maximum(angles * (1 - SUM_SLACK), 0.0), size))
+        return result

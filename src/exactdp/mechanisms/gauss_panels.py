@@ -1,0 +1,208 @@
+"""Moments of outputs below a cut: E_Q f(x)^p 1{x < cut} by the rule of Gauss and Legendre on panels, with its error.
+
+A panel [c - s, c + s] with G points is off by at most 8 s M / (R^{2G-1} (R - 1)), M a bound of the integrand on the ellipse
+around it whose half-axes are s (R + 1/R) / 2 and s (R - 1/R) / 2, for any R > 1 (docs/theory/smooth.md, Theorem S10).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, cached_property
+
+import numpy as np
+from flint import arb
+from scipy.special import log_ndtr
+
+from exactdp.balls import around_zero, ball, precision
+from exactdp.doubles import POWER_SLACK, SUM_SLACK, UNDERFLOW, Floats
+from exactdp.errors import AccuracyError
+from exactdp.mechanisms.rule_weights import WORKING_BITS, Weighed, log_ratio
+from exactdp.mechanisms.trapezoidal_rule import Mixture
+
+DIGITS = 46.0
+"""-log of the error that panels aim at, relative to the moment."""
+
+POINTS = 20
+"""Points of one panel."""
+
+FIRST = -12.0
+"""Outputs below this are left out: e^{-12^2 / 2} is below e^{-DIGITS}."""
+
+INSIDE = 0.499 * math.pi
+"""The largest m times the imaginary part of an output: up to pi / 2 the real part of f is positive."""
+
+LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
+
+_BEGIN = 24  # panels to begin with
+_HALVINGS = 12
+_MOST_POINTS = 12_000
+_RADII = np.array([1.7, 2.2, 3.0, 4.0, 6.0, 9.0, 14.0])  # R that are tried
+_PIECES = 6  # of the interval in which the integrand is bounded
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Ends of panels, exact doubles, and log of the error of the rule on all of them together."""
+
+    edges: Floats
+    log_error: float
+
+
+@dataclass(frozen=True)
+class RelativeError:
+    """log of the error of a rule on the real line, relative to the moment."""
+
+    log_error: float
+    shift: float = 0.0
+
+
+@dataclass(frozen=True)
+class CutMixture:
+    """A mixture that has a component without a shift, and the output, an exact double, from which on outputs are cut off."""
+
+    mixture: Mixture
+    cut: float
+
+    @cached_property
+    def least(self) -> float:
+        """p_0, the weight of the component without a shift, rounded down: f is never less."""
+        return float(self.mixture.weights[0]) * (1 - 4 * SUM_SLACK)
+
+    def slopes(self, x: Floats) -> Floats:
+        """The derivative of log f."""
+        logs, m = self.mixture.floats
+        exponents = np.multiply.outer(m, x) + (logs - 0.5 * m * m)[:, None]
+        weights = np.exp(exponents - exponents.max(axis=0))
+        result: Floats = (m @ weights) / weights.sum(axis=0)
+        return result
+
+    def log_sizes(self, x: Floats, rho: float) -> Floats:
+        """log phi f^rho, but for the constant of phi."""
+        return rho * self.mixture.losses(x).real - 0.5 * x * x
+
+    def off_line(self, u: Floats | float, y: Floats | float) -> tuple[Floats, Floats]:
+        """log |f| and arg f at u + iy, within a few units of rounding of 1 and of itself, for 0 <= m y <= INSIDE."""
+        logs, m = self.mixture.floats
+        parts = [
+            (np.exp(log + mi * u - mi * mi / 2), mi * y) for log, mi in zip(logs.tolist(), m.tolist(), strict=True)
+        ]
+        real, imag = sum(size * np.cos(turn) for size, turn in parts), sum(size * np.sin(turn) for size, turn in parts)
+        return np.log(np.hypot(real, imag)), np.arctan2(imag, real)
+
+    def panels(self, rho: float, kappa: float) -> Panels:
+        """Panels for the powers rho + i kappa', |kappa'| at most kappa, halved until the error is about e^{-DIGITS}.
+
+        Any panels are valid; only accuracy and speed depend on them.
+        """
+        edges = np.linspace(min(FIRST, self.cut - 1.0), self.cut, _BEGIN + 1)
+        aim = self.estimate(rho) - DIGITS - math.log(_BEGIN)
+        for _ in range(_HALVINGS):
+            errors = self.log_errors(edges, rho, kappa)
+            coarse = errors > aim
+            if not coarse.any():
+                break
+            edges = np.sort(np.concatenate([edges, (edges[:-1] + edges[1:])[coarse] / 2]))
+            if len(edges) * POINTS > _MOST_POINTS:
+                raise AccuracyError("The moments of a sampled mechanism are out of reach at so large a tilt.")
+        return Panels(edges, float(np.logaddexp.reduce(self.log_errors(edges, rho, kappa))))
+
+    def estimate(self, rho: float) -> float:
+        """log of the moment, about. Heuristic: affects speed and accuracy only."""
+        x = np.linspace(min(FIRST, self.cut - 1.0), self.cut, 1025)
+        sizes = self.log_sizes(x, rho)
+        top = float(sizes.max())
+        return top + math.log(float(np.exp(sizes - top).sum()) * (x[1] - x[0])) - LOG_ROOT_TAU
+
+    def log_errors(self, edges: Floats, rho: float, kappa: float) -> Floats:
+        """log of bounds of the error of the rule on each panel, rho >= 0 and |kappa'| at most kappa (Theorem S10).
+
+        On [u, v] log phi f^rho rises at most at the rate rho (log f)'(v) - u. Off the real line |f| is at most what it is on it,
+        and its argument at most Im x min(m, f' / p_0).
+        """
+        m, radii = self.mixture.widest, _RADII[:, None]
+        middle, half = (edges[:-1] + edges[1:]) / 2, (edges[1:] - edges[:-1]) / 2
+        along, across = half * (radii + 1 / radii) / 2, half * (radii - 1 / radii) / 2
+        u = (middle - along)[..., None] + (2 * along)[..., None] * (np.arange(_PIECES + 1) / _PIECES)
+        sizes = self.log_sizes(u.ravel(), rho).reshape(u.shape)
+        slopes = self.slopes(u.ravel()).reshape(u.shape)
+        rise = np.maximum(rho * slopes[..., 1:] - u[..., :-1], 0.0) * np.diff(u, axis=-1)
+        top = (sizes[..., :-1] + rise).max(axis=-1)
+        last = u[..., -1]
+        with np.errstate(over="ignore"):
+            turn = np.minimum(np.exp(self.mixture.losses(last.ravel()).real.reshape(last.shape)) / self.least, 1e9)
+        turn = np.minimum(turn * slopes[..., -1], m)
+        grown = top + across**2 / 2 + kappa * across * turn
+        logs = grown + np.log(8 * half / (radii - 1)) - (2 * POINTS - 1) * np.log(radii) - LOG_ROOT_TAU
+        logs += POWER_SLACK * (1 + np.abs(top) + np.abs(u).max(axis=-1) ** 2 + kappa * across * turn)
+        result: Floats = np.where(m * across < INSIDE, logs, np.inf).min(axis=0)
+        return result
+
+    def log_below(self, first: float, rho: float) -> float:
+        """log of a bound of what outputs below `first` add: f^rho there is at most what it is at its end."""
+        below = rho * float(self.mixture.losses(np.array([first])).real[0]) + float(log_ndtr(first))
+        return below + POWER_SLACK * (1 + abs(below) + first * first)
+
+    def points(self, panels: Panels) -> tuple[Floats, Floats]:
+        """All points in doubles, and log of their weights."""
+        nodes, weights = _rule()
+        middle, half = (panels.edges[:-1] + panels.edges[1:]) / 2, np.diff(panels.edges) / 2
+        x: Floats = (middle[:, None] + half[:, None] * nodes).ravel()
+        return x, np.log(np.multiply.outer(half, weights)).ravel() - LOG_ROOT_TAU
+
+    def log_power_upper(self, rho: float, panels: Panels) -> float:
+        """A double above log of the moment of the power rho >= 0, by panels for rho or more."""
+        x, log_weights = self.points(panels)
+        sizes = self.log_sizes(x, rho) + log_weights
+        errors = self.log_errors(panels.edges, rho, 0.0)
+        rest = float(np.logaddexp(np.logaddexp.reduce(errors), self.log_below(float(panels.edges[0]), rho)))
+        top = float(sizes.max())
+        found = float(np.logaddexp(top + math.log(math.fsum(np.exp(sizes - top))), rest))
+        # points are off by a few units of themselves, which moves log f^rho by as much times its slope
+        moved = rho * self.mixture.widest * abs(self.cut) + self.cut**2
+        return found + POWER_SLACK * (1 + abs(top) + moved)
+
+    def weigh(self, rho: Fraction, panels: Panels) -> Weighed:
+        """The points of panels with their terms in balls, without those that are negligible."""
+        x, log_weights = self.points(panels)
+        sizes = self.log_sizes(x, float(rho)) + log_weights
+        top = float(sizes.max())
+        keep = sizes > top + math.log(float(np.exp(sizes - top).sum())) - DIGITS - math.log(len(x))
+        dropped = float(np.logaddexp.reduce(sizes[~keep])) if not keep.all() else -math.inf
+        dropped += POWER_SLACK * (1 + abs(top)) + SUM_SLACK
+        log_left = float(np.logaddexp(dropped, self.log_below(float(panels.edges[0]), float(rho))))
+        kept = keep.reshape(-1, POINTS)
+        with precision(WORKING_BITS):
+            parts = zip(self.mixture.weights, self.mixture.squares, strict=True)
+            components = [(ball(p), ball(s).sqrt(), ball(s) / 2) for p, s in parts]
+            power, root_tau = ball(rho), (2 * arb.pi()).sqrt()
+            losses, terms = [], []
+            for k in np.flatnonzero(kept.any(axis=1)).tolist():
+                low, high = arb(float(panels.edges[k])), arb(float(panels.edges[k + 1]))
+                middle, half = (low + high) / 2, (high - low) / 2
+                for j in np.flatnonzero(kept[k]).tolist():
+                    node, weight = _balls()[j]
+                    at = middle + half * node
+                    loss = log_ratio(components, at)
+                    losses.append(loss)
+                    terms.append((power * loss - at * at / 2).exp() * (half * weight / root_tau))
+            total = sum(terms, arb(0))
+            log_known = float(total.log().lower()) - POWER_SLACK * (1 + abs(top))
+            doubt = math.exp(panels.log_error - log_known) + math.exp(log_left - log_known) + UNDERFLOW
+            if not doubt < SUM_SLACK:
+                raise AccuracyError("The moments of a sampled mechanism are out of reach at so large a tilt.")
+            log_total = (total * (1 + around_zero(arb(2 * doubt)))).log()
+        return Weighed(losses, terms, log_total, log_left - log_known)
+
+
+@cache
+def _balls() -> list[tuple[arb, arb]]:
+    with precision(WORKING_BITS):
+        return [arb.legendre_p_root(POINTS, k, weight=True) for k in reversed(range(POINTS))]
+
+
+@cache
+def _rule() -> tuple[Floats, Floats]:
+    """Points of the rule on [-1, 1], ascending, and their weights."""
+    return np.array([float(x.mid()) for x, _ in _balls()]), np.array([float(w.mid()) for _, w in _balls()])
