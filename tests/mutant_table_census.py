@@ -158,14 +158,14 @@ MUTANTS = [
     (
         "the last pair skipped",
         "census/releases.py",
-        "        for pair in self.pairs:\n            found.setdefault(",
-        "        for pair in self.pairs[:-1] or self.pairs:\n            found.setdefault(",
+        "        pairs, paths = self.pairs, self.allocations\n",
+        "        pairs, paths = self.pairs[:-1] or self.pairs, self.allocations\n",
     ),
     (
         "pairs that float64 does not decide taken for small enough",
         "census/design_proof.py",
-        "        left = [c for c in ranked if not found[self._places[c]]]\n",
-        "        left: list[Composition] = []\n",
+        "        left = [pair for pair in ranked if not found[self._places[pair]]]\n",
+        "        left: list[Pair] = []\n",
     ),
     (
         "a wide bound taken for a small one",
@@ -214,6 +214,8 @@ MUTANTS = [
         "for factor in {Fraction(1)}:",
     ),
     ("pairs taken for equal that agree in 80 digits", "census/worst_pair.py", "(25, 100, 160)", "(25, 80)"),
+    ("the first pair's epsilon called the largest", "census/worst_pair.py", "if not larger:", "if larger is not None:"),
+    ("a pair ruled out that may be worse", "census/worst_pair.py", "if delta[1] >= self.at]", "if delta[0] > self.at]"),
     ("a tie called the worst pair", "census/worst_pair.py", "== 1 else len(left)", ">= 1 else len(left)"),
     ("one path of a level's pair", "census/savings.py", "(2 if release.relation == REPLACE else 1)", "1"),
     (

@@ -13,6 +13,7 @@ TESTS = {
             "accounting/shared_pairs.py",
         )
     },
+    "engine/family/line_groups.py": ["tests/engine/test_line_groups.py"],
     **{
         file: [f"tests/engine/test_{name}.py" for name in ("listed_nodes", "line_members", "line_family")]
         for file in (
@@ -80,9 +81,21 @@ MUTANTS = [
     ),
     (
         "members on the line searched at less than half the budget",
-        "engine/family/line_nodes.py",
-        "self._search(2 * strengths[m],",
-        "self._search(2.2 * strengths[m],",
+        "engine/family/line_groups.py",
+        "own = 2 * teeth.strengths[group]",
+        "own = 2.2 * teeth.strengths[group]",
+    ),
+    (
+        "a group searched by more than its members have in common",
+        "engine/family/line_groups.py",
+        "self._together(common)",
+        "self._together(own.mean(axis=0))",
+    ),
+    (
+        "the nodes of a group taken for those of each of its members",
+        "engine/family/line_groups.py",
+        "{m: teeth.keep(each, k, self._bands) for",
+        "{m: k for",
     ),
     (
         "listed nodes judged by what one member has",

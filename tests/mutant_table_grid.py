@@ -7,7 +7,7 @@ TESTS = {
     for name in ("splitting", "window", "convolution", "grid_fft", "lists")
 }
 
-for _name in ("lattice_list", "lattice_bins", "suffix_sums"):
+for _name in ("lattice_list", "lattice_bins", "light_values", "suffix_sums"):
     TESTS[f"engine/line/{_name}.py"] = ["tests/engine/test_lattice_list.py"]
 TESTS["mechanisms/discrete_gaussian.py"] = ["tests/engine/test_lattice_list.py", "tests/engine/test_bounds.py"]
 
@@ -18,6 +18,7 @@ for _name in ("integer_noise", "integer_tables", "outcomes"):
 
 _LISTS = "engine/line/lattice_list.py"
 _BINS = "engine/line/lattice_bins.py"
+_LIGHT = "engine/line/light_values.py"
 _NOISE = "mechanisms/integer_noise.py"
 _GRID = "engine/grid/grid_fft.py"
 _SPLITTING = "engine/grid/splitting.py"
@@ -31,12 +32,36 @@ MUTANTS = [
         "return self.weight",
     ),
     ("lists that stay where they are under another tilt", _LISTS, "ball(rung.index * (", "ball(0 * ("),
-    ("what a list leaves out is not counted", _LISTS, "one.missing + two.missing + lost", "one.missing + two.missing"),
+    ("what a list leaves out is not counted", _LIGHT, "missing=found.missing + join.lost", "missing=found.missing"),
     (
         "half of what a list leaves out",
+        _LIGHT,
+        "float(np.sum(b * tails[out])) * (1 + SUM_SLACK)",
+        "float(np.sum(b * tails[out])) / 2",
+    ),
+    ("values left out and not split either", _LIGHT, "some = slice(begin, end)", "some = slice(begin + 1, end)"),
+    ("a share that is not taken off", _LIGHT, "(1 - upper) * np.exp(-tilt * inside)", "np.exp(-tilt * inside)"),
+    ("split by distance", _LIGHT, "upper = np.expm1(-inside) / math.expm1(-step)", "upper = inside / step"),
+    ("a kink that costs an eighth of the step", _LIGHT, "most * step / 4", "most * step / 8"),
+    ("curvature that costs half", _LIGHT, "max(away + 1, 2) * step**2 / 8", "max(away + 1, 2) * step**2 / 20"),
+    ("mass that is split not counted", _LIGHT, "split = self.split + (join.lost", "split = 0 * (join.lost"),
+    (
+        "light values forgotten",
+        _BINS,
+        "rows[0] = cells.light",
+        "rows[0] = 0.0",
+    ),
+    (
+        "splitting costs nothing",
+        _BINS,
+        "wrong += cells.split.split * split_error(h, lam, cells.split.tilt, heaviest(lattice))",
+        "wrong += 0.0",
+    ),
+    (
+        "light values where splitting is too coarse",
         _LISTS,
-        "float(np.sum(a * tails[count])) * (1 + SUM_SLACK)",
-        "float(np.sum(a * tails[count])) / 2",
+        "if self.light is not None else self.rest",
+        "if self.light is None else self.rest",
     ),
     ("the ends of a lattice are not counted", _LISTS, "lost * (1 + SUM_SLACK)", "0.5 * lost"),
     (
@@ -51,8 +76,8 @@ MUTANTS = [
     (
         "counted by cells: errors of values forgotten",
         _BINS,
-        "wrong = over * (2 * error +",
-        "wrong = over * (0 * error +",
+        "wrong = 2 * error * over +",
+        "wrong = 0 * error * over +",
     ),
     (
         "counted by cells: errors that add up forgotten",
@@ -63,15 +88,20 @@ MUTANTS = [
     (
         "the wrong point asked for",
         _BINS,
-        "after = points.of(first, len(near)), points.of(first + 1",
-        "after = points.of(first, len(near)), points.of(first",
+        "self._points.place(threshold.first + (not beyond))",
+        "self._points.place(threshold.first)",
     ),
-    ("values on the other side of the threshold", _BINS, "cells.inside[which] > into", "cells.inside[which] < into"),
     (
-        "a slice counted twice",
+        "values on the other side of the threshold",
         _BINS,
-        "self._table[:, here + 1 :].sum(axis=1)",
-        "self._table[:, here:].sum(axis=1)",
+        "cells.inside[which] > threshold.into",
+        "cells.inside[which] < threshold.into",
+    ),
+    (
+        "slices of the wrong side",
+        _BINS,
+        "for i in reversed(order) if beyond else order:",
+        "for i in order:",
     ),
     (
         "the sum of a later block not discounted",
@@ -240,6 +270,12 @@ MUTANTS = [
         _NOISE,
         "if sensitivity > 1 and not _is_log_concave(pmf):",
         "if False:",
+    ),
+    (
+        "the worst difference: outcomes that do not count",
+        _NOISE,
+        "first = bisect_right(self.ratios, t)",
+        "first = min(bisect_right(self.ratios, t) + 1, len(self.ratios))",
     ),
     (
         "gaps taken for log-concave",

@@ -11,9 +11,10 @@ the last digit shown.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -114,10 +115,10 @@ def for_file(value: Real, rounding: str) -> str:
     >>> for_file(0.1, UP), for_file(0.1, DOWN), for_file(0.25, UP)
     ('0.100000000000000006', '0.100000000000000005', '0.25')
     """
+    if isinstance(value, float) and math.isfinite(value):  # 0 without its sign
+        return str(_all_digits(rounding)(value + 0.0)).replace("E", "e")
     if isinstance(value, Decimal):
         return str(value)
-    if isinstance(value, float) and math.isfinite(value):  # 0 without its sign
-        return str(_context(_ALL_DIGITS, rounding).create_decimal_from_float(value + 0.0)).replace("E", "e")
     if not _is_finite(value):
         return _endless(value)
     return str(rounded(value, _ALL_DIGITS, rounding)).replace("E", "e")
@@ -145,6 +146,12 @@ def rounded(value: Real, digits: int, rounding: str) -> Decimal:
 def _context(digits: int, rounding: str) -> Context:
     """The context of a rounding; that flags are raised in it says nothing to anyone."""
     return Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
+
+
+@cache
+def _all_digits(rounding: str) -> Callable[[float], Decimal]:
+    """What makes decimals of doubles for programs: looked up a hundred thousand times."""
+    return _context(_ALL_DIGITS, rounding).create_decimal_from_float
 
 
 def _written(number: Decimal, value: Real, digits: int) -> str:

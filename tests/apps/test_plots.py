@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import io
 import math
 import sys
 from dataclasses import replace
@@ -18,6 +19,8 @@ from exactdp.accounting.composition import Composition
 from exactdp.apps.figures import release as plots
 from exactdp.apps.figures.captions import captions
 from exactdp.apps.figures.panels import Ruler, make_sheet
+from exactdp.apps.figures.settled import lay_out
+from exactdp.apps.figures.style import dress, log_ticks, new_figure
 from exactdp.census.built_in import release
 from exactdp.census.grids import Grids
 from exactdp.census.pair_results import account_pairs
@@ -335,3 +338,22 @@ def test_without_matplotlib(study: Study, tmp_path: Path, monkeypatch: pytest.Mo
     assert not (tmp_path / "none").exists()
     with pytest.raises(MissingExtraError):
         plots.figure_overall(study)
+
+
+def test_axes_that_are_settled_once_look_as_those_that_draw_themselves() -> None:
+    drawn = []
+    for settles in (False, True):
+        figure = new_figure(5, 2.5)
+        left, right = figure.subplots(1, 2)
+        left.plot([0.0, 3.0], [-2e-9, 5e-9])
+        right.semilogy([0.0, 30.0], [1.0, 1e-15])
+        log_ticks(right, y=(1e-15, 1e-5, 1.0))
+        for axes in (left, left.inset_axes((0.6, 0.2, 0.3, 0.3)), right):
+            dress(axes)
+            axes.set(xlabel="x", ylabel="y", title="t")
+        if settles:
+            lay_out(figure, 100)
+            assert not any(axis.get_visible() for axes in figure.axes for axis in (axes.xaxis, axes.yaxis))
+        figure.savefig(file := io.BytesIO(), format="rgba", dpi=100)
+        drawn.append(np.frombuffer(file.getvalue(), np.uint8).astype(int))
+    assert np.abs(drawn[0] - drawn[1]).max() < 40

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -253,6 +256,45 @@ def test_pairs_that_agree_in_a_hundred_digits_are_told_apart(
     assert all(upper[i] < lower[near.index(worst)] for i, pair in enumerate(near) if pair != worst)
     monkeypatch.setattr(worst_pair, "_TIE_DIGITS", (25,))
     assert candidates.settled() == ((8, 8), 3)
+
+
+@dataclass(frozen=True)
+class _OfEpsilon:
+    """A composition whose delta is 1/2 at one epsilon and falls evenly around it; its bounds are as wide as asked."""
+
+    epsilon: Fraction
+
+    def epsilon_bounds(self, delta: Fraction, digits: int) -> tuple[Decimal, Decimal]:
+        return tuple(Decimal(str(float(self.epsilon + side * self._width(digits)))) for side in (-1, 1))  # type: ignore[return-value]
+
+    def delta_bounds(self, at: Fraction, digits: int) -> tuple[Fraction, Fraction]:
+        delta = Fraction(1, 2) + (self.epsilon - at) / 10
+        return delta - self._width(digits) / 100, delta + self._width(digits) / 100
+
+    @staticmethod
+    def _width(digits: int) -> Fraction:
+        return Fraction(1, 10 ** (digits // 25))
+
+
+@pytest.mark.parametrize(("digits", "left"), [(25, {2, 3, 4, 5}), (100, {5})])
+def test_told_apart_are_epsilons_by_deltas_at_the_ends_of_one(digits: int, left: set[int]) -> None:
+    """In whatever order they come: those are left that may be the largest, one at the end of the bounds, and no others."""
+    each: dict[Any, int] = {
+        _OfEpsilon(Fraction(e)): i for i, e in enumerate(("1", "1.7", "1.895", "1.94", "1.96", "2"))
+    }
+    some = Candidates(SMALL, "epsilon", Fraction(1, 2), {})
+    for order in permutations(each):
+        assert {each[c] for c in some._largest_epsilons(list(order), digits)} == left
+
+
+@pytest.mark.parametrize("name", ["dhc-units-us", "s-dhc-formal-us"])
+def test_the_first_pair_of_every_different_composition(name: str) -> None:
+    release = census.release(name)
+    found: dict[exactdp.Composition, tuple[int, int]] = {}
+    for pair in release.pairs:
+        found.setdefault(release.pair(*pair), pair)
+    assert release.compositions == found
+    assert release.different_pairs == tuple(found.values())
 
 
 @pytest.mark.soak

@@ -39,6 +39,7 @@ from exactdp.engine.payoff import (
 )
 from exactdp.engine.sieve.bands import make_bands
 from exactdp.engine.sieve.phases import angles, phases
+from exactdp.errors import LatticeTooFineError
 from strategies import seeds
 
 ALL = [Payoff.DELTA, Payoff.TAIL, Payoff.COMPLEMENT]
@@ -349,3 +350,8 @@ def test_far_tails_are_answered_pair_by_pair_and_some_families_cannot_share() ->
     assert not coarse.can_share
     uneven = Family(((Group(Fraction(1), 1, 1),), (Group(Fraction(1), 1, 2),)))
     assert not uneven.can_share
+    unlike = Family(tuple((Group(Fraction(n), 1, n),) for n in (97, 101, 103, 107, 109)))
+    assert not unlike.can_share
+    assert "steps" not in vars(unlike)  # a period for all members would be too long, which no pair needs to tell
+    with pytest.raises(LatticeTooFineError, match="no common period"):
+        unlike.common_period(Fraction(1))

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from types import ModuleType
 
 import mpmath
 import numpy as np
@@ -17,19 +18,20 @@ from exactdp import Composition, DiscreteGaussian, DiscreteLaplace
 from exactdp.balls import BITS, precision
 from exactdp.brackets import Bounds, Bracket
 from exactdp.engine.effort import Effort
-from exactdp.engine.line import lattice_list
+from exactdp.engine.line import lattice_bins, lattice_list, light_values
 from exactdp.engine.line.common_lattice import divided
 from exactdp.engine.line.enumeration import Enumeration, ListedValues
-from exactdp.engine.line.lattice_bins import SLICES, LatticeBins, ListCells
+from exactdp.engine.line.lattice_bins import LatticeBins, ListCells, even_step, heaviest
 from exactdp.engine.line.lattice_list import (
     TILT,
     HalfTilts,
     LatticeLists,
-    joined_but_for,
     lattice_values,
     listed_values,
     lists_suit,
+    values_of_each,
 )
+from exactdp.engine.line.light_values import LightValues, heavy_and_light, joined_but_for, shares, split_error
 from exactdp.engine.line.methods import LineMethods, threshold
 from exactdp.engine.line.suffix_sums import BLOCK, even_suffix_sums, suffix_sums
 from exactdp.engine.line.total_loss import TotalLoss
@@ -47,7 +49,8 @@ EPSILONS = [Fraction(x) for x in ("0", "0.4", "1.9999", "2", "3.17", "6.5", "11.
 def _lists(on: Counts, off: Counts, step: Fraction = Fraction(1, 100)) -> LatticeLists:
     """The lists of a composition, divided as told."""
     parts = TotalLoss.of(on).parts
-    rest = listed_values(list(TotalLoss.of(off).parts), 1_000_000, 1e-15)
+    each = values_of_each(list(TotalLoss.of(off).parts)) or pytest.fail("no values")
+    rest = listed_values(each, 1_000_000, 1e-15)
     lattice = lattice_values([(p, int((p.loss.step or 0) / step)) for p in parts], step)
     assert rest is not None
     assert lattice is not None
@@ -60,7 +63,7 @@ def _by(method: type, lists: LatticeLists, e: Fraction) -> tuple[Bracket, Payoff
     found = lists.under(rung)
     if not isinstance(found, method):  # too short to be counted
         anchor = replace(lists.rest, anchor=lists.rest.anchor + rung.index * _apart(lists.total))
-        found = LatticeBins(lists.total, rung, anchor, lists.lattice, ListCells.of(anchor, lists._step))
+        found = LatticeBins(lists.total, rung, anchor, lists.lattice, lists._cells)
     assert isinstance(found, method)
     return found.evaluate([threshold(e)])[0], rung.payoff
 
@@ -191,30 +194,180 @@ def test_errors_of_values_count_where_the_mass_above_is_far_larger_than_delta(si
     found = []
     for move in (0.0, sign * size):
         rest = ListedValues(anchor, np.array([move]), np.ones(1), abs(move), 0.0, 0.0)
-        found.append(LatticeBins(lists.total, rung, rest, lattice, ListCells.of(rest, lists._step)).evaluate([y])[0])
+        found.append(
+            LatticeBins(lists.total, rung, rest, lattice, ListCells.of(rest, even_step(lattice))).evaluate([y])[0]
+        )
     assert found[0].width()[0] < 1e-6
     assert found[1].lower[0] <= found[0].upper[0]
     assert found[0].lower[0] <= found[1].upper[0]
     assert found[1].upper[0] <= 1.5 * found[0].upper[0]
 
 
-def test_values_are_counted_on_the_right_side_of_every_threshold() -> None:
-    """Slices of a cell before the threshold's own, after it, and its own value by value."""
-    step = 0.01
-    values = np.sort(np.random.default_rng(3).uniform(-1, 1, 3000))
-    rest = ListedValues(arb(0), values, np.full(3000, 1 / 3000), 0.0, 0.0, 0.0)
-    cells = ListCells.of(rest, step)
-    assert (np.diff(cells.begins) > 0).sum() == SLICES
+@pytest.mark.parametrize("index", [0, 1, 3])
+def test_values_are_counted_on_the_right_side_of_every_threshold(monkeypatch: pytest.MonkeyPatch, index: int) -> None:
+    """Slices of a cell before the threshold's own, after it, and its own value by value: against every value with every point."""
+    monkeypatch.setattr(lattice_bins, "_SLICED", 30)
     lists = _lists(DECIMAL, OTHERS)
-    assert lists._step == pytest.approx(step, rel=1e-12)
-    bins = LatticeBins(lists.total, lists.tilts.rung_of(7.0), rest, lists.lattice, cells)
-    inside = values - np.floor(values / step) * step
-    for into in (0.0, step / 3, step / SLICES, step, *np.random.default_rng(4).uniform(0, step, 20)):
-        near, far = bins._sides(float(into))
-        for kind, s in enumerate((0.5, 1.5)):
-            weights = np.exp(-s * inside) / 3000
-            assert near[kind].sum() == pytest.approx(weights[inside <= into].sum(), rel=1e-12, abs=1e-15)
-            assert far[kind].sum() == pytest.approx(weights[inside > into].sum(), rel=1e-12, abs=1e-15)
+    step, points = even_step(lists.lattice), lists.lattice
+    values = np.sort(np.random.default_rng(3).uniform(-1, 1, 450))
+    rest = ListedValues(arb(0), values, np.full(450, 1 / 450), 0.0, 0.0, 0.0)
+    light = LightValues(0.5, -70, np.random.default_rng(5).uniform(0, 1e-3, 90))
+    cells = ListCells.of(rest, step, light)
+    assert cells.slices == 15
+    assert (np.diff(cells.begins) > 0).all()
+    rung = lists.tilts.rung_of(index * lists.tilts.apart)
+    bins = LatticeBins(lists.total, rung, rest, points, cells)
+    lam, every = float(rung.tilt), np.append(values, (np.arange(90) - 70) * step)
+    weights = np.append(rest.weights, light.weights)
+    for into in (0.0, step / 3, step / 15, *np.random.default_rng(4).uniform(0, step, 4)):
+        with precision(BITS):
+            y = points.anchor + arb(index * lists.tilts.apart + into)
+        found, _ = bins.evaluate([y])
+        u = np.add.outer(every, points.values) - float((y - points.anchor).mid())
+        gain = np.exp(-lam * u) * np.where(u > 0, -np.expm1(-u), 0.0)
+        if index == 0:
+            gain = np.exp(-lam * u) * np.minimum(1.0, np.exp(-u))
+        truth = float(weights @ gain @ points.weights)
+        assert found.upper[0] == pytest.approx(truth, rel=1e-10)
+        assert found.lower[0] == pytest.approx(truth, rel=1e-10)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.5, 2.5])
+def test_splitting_a_value_keeps_two_exponential_moments(tilt: float) -> None:
+    step, inside = 0.03, np.linspace(0, 0.03, 7)
+    lower, upper = shares(inside, step, tilt)
+    assert (lower >= 0).all()
+    assert (upper >= 0).all()
+    for s in (tilt, tilt + 1):
+        assert lower + upper * math.exp(-s * step) == pytest.approx(np.exp(-s * inside), rel=1e-14)
+
+
+@pytest.mark.parametrize("split_tilt", [0.0, 1.5])
+@pytest.mark.parametrize("tilt", [-0.5, 0.5, 1.5, 3.5, 9.5])
+def test_splitting_a_value_costs_at_most_its_bound(tilt: float, split_tilt: float) -> None:
+    """One value against a payoff with its kink anywhere; the bound is not far above the worst of them."""
+    step, inside = 0.01, np.linspace(0, 0.01, 41)
+    lower, upper = shares(inside, step, split_tilt)
+
+    def payoff(u: np.ndarray) -> np.ndarray:
+        if tilt < 0:
+            return np.exp(-tilt * u) * np.minimum(1.0, np.exp(-u))
+        return np.exp(-tilt * u) * np.where(u > 0, -np.expm1(-np.maximum(u, 0.0)), 0.0)
+
+    def worst(starts: np.ndarray) -> float:
+        x, at = inside[:, None], starts[None, :]
+        split = lower[:, None] * payoff(0 - at) + upper[:, None] * payoff(step - at)
+        return float(np.max(np.abs(split - payoff(x - at))))
+
+    smooth, kink = split_error(step, tilt, split_tilt, 0.0), split_error(step, tilt, split_tilt, 1.0)
+    for starts in (np.linspace(-1, 0, 60), np.linspace(step, 1, 60)):  # all of the cell on one side of the kink
+        assert worst(starts) <= smooth + 1e-15
+    assert max(worst(np.linspace(-1, 0, 60)), worst(np.linspace(step, 1, 60))) >= smooth / 8 - 1e-15
+    assert kink / 2 <= worst(np.linspace(0, step, 41)) <= kink
+
+
+def test_what_is_split_is_all_that_is_not_listed() -> None:
+    """Every exponential moment that splitting keeps is that of all sums together."""
+    each = values_of_each(list(TotalLoss.of({**SEVERAL, **OTHERS}).parts)) or pytest.fail("no values")
+    step, tilt = 0.002, 0.0
+    for cut in (1e-2, 1e-5):
+        heavy, light = heavy_and_light(each, step, tilt, cut, 1_000_000) or pytest.fail("too many values")
+        assert 0.1 * cut < light.weights.sum() <= cut * 1.001
+        assert light.weights.sum() <= light.split <= 6 * cut
+        places = (light.low + np.arange(len(light.weights))) * step
+        for s in (tilt, tilt + 1):
+            truth = math.prod(math.fsum(v.weights * np.exp(-s * v.values)) for v in each)
+            listed_sum = math.fsum(heavy.weights * np.exp(-s * heavy.values))
+            found = listed_sum + math.fsum(light.weights * np.exp(-s * places))
+            assert found == pytest.approx(truth, rel=1e-8)  # a mass of 1e-18 or so is left out, far away
+            assert listed_sum < truth * (1 - cut / 100)
+        assert heavy.missing < 1e-15
+    assert heavy_and_light(each, step, tilt, 1e-5, 10) is None
+
+
+@pytest.mark.parametrize("cut", [1e-3, 1e-6])
+def test_lists_with_split_values_hold_what_balls_find(cut: float) -> None:
+    """Theorem 13, light values: bounds hold, and are as wide as so much mass allows."""
+    lists = _lists(DECIMAL, SEVERAL)
+    each = values_of_each(list(TotalLoss.of(SEVERAL).parts)) or pytest.fail("no values")
+    heavy, light = heavy_and_light(each, even_step(lists.lattice), 0.5, cut, 100_000) or pytest.fail("too many")
+    assert len(heavy.values) < len(lists.rest.values) / 2
+    split = replace(lists, rest=heavy, light=light, each=tuple(each))
+    for e in EPSILONS:
+        bracket, payoff = _by(LatticeBins, split, e)
+        low, high = _in_balls()[e]
+        exact = [low, high] if payoff is Payoff.DELTA else [1 - high, 1 - low]
+        assert float(bracket.log_lower()[0]) <= math.log(exact[1]) + 1e-15
+        assert math.log(exact[0]) - 1e-15 <= float(bracket.log_upper()[0])
+        assert bracket.width()[0] < 10 * cut
+
+
+def test_split_values_are_moved_by_no_more_than_they_say() -> None:
+    """All probability of a list split, at thresholds where the kink is in the middle of the cells: the error is next to the
+    bound."""
+    lists = _lists(DECIMAL, OTHERS)
+    rung, step = lists.tilts.rung_of(7.0), even_step(lists.lattice)
+    middle = len(lists.lattice.values) // 2
+    lattice = replace(lists.lattice, weights=np.eye(1, len(lists.lattice.values), middle)[0])
+    assert heaviest(lattice) >= 1
+    rest = ListedValues(arb(0), np.array([step / 2]), np.array([1e-300]), 0.0, 0.0, 0.0)
+    lower, upper = shares(np.array([step / 2]), step, 0.5)
+    light = LightValues(0.5, 0, np.array([lower[0], upper[0]]), 1.0)
+    bins = LatticeBins(lists.total, rung, rest, lattice, ListCells.of(rest, step, light))
+    with precision(BITS):
+        y = lattice.anchor + arb(float(lattice.values[middle])) + arb(step / 2 - 1e-9)
+    bracket, _ = bins.evaluate([y])
+    exact = -math.expm1(-1e-9) * math.exp(-float(rung.tilt) * 1e-9)
+    assert bracket.lower[0] <= exact <= bracket.upper[0]
+    assert bracket.upper[0] - bracket.lower[0] < step
+
+
+def test_tilts_for_which_splitting_is_too_coarse_use_the_whole_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = _lists(DECIMAL, OTHERS)
+    each = values_of_each(list(TotalLoss.of(OTHERS).parts)) or pytest.fail("no values")
+    both = heavy_and_light(each, even_step(whole.lattice), 0.5, 1e-3, 1000) or pytest.fail("too many values")
+    split = LatticeLists(whole.total, both[0], whole.lattice, both[1], tuple(each))
+    rung = whole.tilts.rung_of(7.0)
+    assert isinstance(split.under(rung), LatticeBins)
+    monkeypatch.setattr(lattice_list, "MOST_STEP", 1e-3)
+    again = LatticeLists(whole.total, both[0], whole.lattice, both[1], tuple(each)).under(rung)
+    assert isinstance(again, Enumeration)
+    one, two = (m.evaluate([threshold(Fraction(7))])[0] for m in (again, whole.under(rung)))
+    assert one.lower[0] <= two.upper[0]
+    assert two.lower[0] <= one.upper[0]
+    assert one.width()[0] < 1e-9
+
+
+LONGER = {DiscreteGaussian(1 / Fraction(b)): 1 for b in ("1.637", "1.082", "1.367", "1.321")} | {
+    DiscreteGaussian(s): 1 for s in ("10/13", "13/19", "17/23", "19/29", "22/31")
+}
+"""With a list that is longer than its lattice."""
+
+
+@pytest.mark.parametrize("room", [light_values, lattice_list], ids=["found out", "known before"])
+def test_where_light_values_need_too_many_points_all_are_listed(
+    room: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lattice_list, "_FEW_LISTED", 100.0)
+    split = LineMethods(TotalLoss.of(LONGER))
+    assert split._lists is not None
+    assert split._lists.light is not None
+    monkeypatch.setattr(room, "MOST_POINTS", 10)
+    whole = LineMethods(TotalLoss.of(LONGER))
+    assert whole._lists is not None
+    assert whole._lists.light is None
+    one, two = (methods.points([threshold(Fraction(7))]).delta for methods in (split, whole))
+    assert one.log_lower()[0] <= two.log_upper()[0]
+    assert two.log_lower()[0] <= one.log_upper()[0]
+    assert max(one.width()[0], two.width()[0]) < 1e-10
+
+
+def test_a_tilt_for_which_no_list_is_short_enough_is_left_to_other_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lattice_list, "_FEW_LISTED", 100.0)
+    monkeypatch.setattr(lattice_list, "MOST_LISTED", 10)
+    monkeypatch.setattr(lattice_list, "MOST_STEP", lattice_list.MOST_STEP / 16)
+    found = LineMethods(TotalLoss.of(LONGER)).points([threshold(Fraction(100))]).delta
+    assert -math.inf < found.log_lower()[0] <= found.log_upper()[0] < -300
 
 
 def test_what_is_left_out_of_a_list_is_counted() -> None:
@@ -266,6 +419,7 @@ def test_which_mechanisms_share_a_lattice() -> None:
     lists = LatticeLists.plan(TotalLoss.of(mixed), division, Effort().looks) or pytest.fail("no lists")
     assert division.points / 2 < len(lists.lattice.values) < 2 * division.points
     assert division.listed / 2 < len(lists.rest.values) < 2 * division.listed
+    assert lists.light is None
     assert LatticeLists.plan(TotalLoss.of(mixed), division, 1000) is None  # more than may be looked at
     assert divided(TotalLoss.of({**mixed, DiscreteLaplace(2): 1})) is None
     fine = {DiscreteGaussian(Fraction(10**6 + 7 * i * i, 10**6 + i)): 1 for i in range(14)}
@@ -275,13 +429,26 @@ def test_which_mechanisms_share_a_lattice() -> None:
 
 
 def test_lists_serve_every_threshold_whatever_was_asked_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lattice_list, "LONG_LIST", 100)  # counted by cells
-    budgets = ("1.637", "1.082", "1.367", "1.321")
-    counts = {DiscreteGaussian(1 / Fraction(b)): 1 for b in budgets} | SEVERAL | OTHERS
+    monkeypatch.setattr(lattice_list, "_FEW_LISTED", 100.0)  # counted by cells
     ys = [threshold(e) for e in EPSILONS]
-    methods = LineMethods(TotalLoss.of(counts))
+    methods = LineMethods(TotalLoss.of(LONGER))
     together = methods.points(ys).rows()
     assert "in two halves" in str(methods.used(ys[3]).rows)
     for i in range(0, len(ys), 2):
-        alone = LineMethods(TotalLoss.of(counts)).points([ys[i]]).rows()
+        alone = LineMethods(TotalLoss.of(LONGER)).points([ys[i]]).rows()
         assert [row[i] for row in together] == [row[0] for row in alone]
+
+
+def test_a_value_without_probability_is_left_out() -> None:
+    each = values_of_each(list(TotalLoss.of(OTHERS).parts)) or pytest.fail("no values")
+    listed_one = each[0]
+    with_more = replace(
+        listed_one, values=np.append(listed_one.values, 40.0), weights=np.append(listed_one.weights, 0.0)
+    )
+    for one, two in ((listed_one, with_more), (with_more, listed_one)):
+        found = joined_but_for(one, two, 1e-15, 10**6)
+        plain = joined_but_for(listed_one, listed_one, 1e-15, 10**6)
+        assert found is not None
+        assert plain is not None
+        assert sorted(found.values) == sorted(plain.values)
+        assert found.missing == pytest.approx(plain.missing, rel=1e-6)

@@ -37,7 +37,7 @@ def test_nodes_that_are_listed_are_those_that_a_search_finds(pairs: tuple[tuple[
     listed, search = ListedNodes.of(teeth, frame.bands, frame.last, everyone), _NodeSearch(frame, teeth, everyone)
     assert listed is not None
     for both, count in zip(family.both, listed.expected(everyone)[0], strict=True):
-        found = search._search(teeth.strengths[both].sum(axis=0), both)
+        found = search._search(both)
         assert listed.of_pair(both).tolist() == found.tolist()
         assert len(found) - 1 <= count <= len(found) < frame.last
 

@@ -34,6 +34,7 @@ from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.numbers import log_rational
 
 _ONE_STEP = 0.25  # of the estimate by Chernoff's bound: from here on that for one step counts
+_FAR_OFF = 0.125  # of the same: below it that bound is no estimate
 _CLOSE = 1e-4
 _ZERO = (0.0, 0.0, 0.0, 0.0, 1.0, 1.0, -math.inf)  # the rows of a point with delta = 0
 
@@ -152,7 +153,12 @@ def _estimate(total: TotalLoss, log_delta: float) -> float:
     found = [(total.log_moment_upper(nu) - log_delta - math.log1p(nu) - 1.5) / nu for nu in _orders(total)]
     most = max(min(found), 0.0)
     least = max((_estimate_of_one(part, log_delta, most) for part in total.parts if part.loss.bends), default=0.0)
-    return least if least > _ONE_STEP * most else most
+    if least > _ONE_STEP * most or not least:
+        return least or most
+    # where tilts are drawn to outputs far beyond the question the bound is far off: one step, or all of them as if normal
+    normal = math.sqrt(max(-2 * log_delta, 1.0) * total.mean_variance(0.0)[1])
+    near = max(least, normal)
+    return near if near < _FAR_OFF * most else most
 
 
 def _estimate_of_one(part: Part, log_delta: float, most: float) -> float:

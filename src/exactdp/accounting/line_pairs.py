@@ -4,7 +4,7 @@ are wide."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
@@ -15,10 +15,10 @@ from scipy.special import ndtri_exp
 
 from exactdp.accounting.batched_dual import betas_from_profiles
 from exactdp.accounting.directions import BothDirections
-from exactdp.accounting.planner import grid_suits, lists_answer, quick_answers_for
+from exactdp.accounting.planner import grid_suits, lists_answer, only_lists_answer, quick_answers_for
 from exactdp.accounting.privacy_profile import point_of_values
 from exactdp.accounting.separate_pairs import HELD, Question
-from exactdp.accounting.shared_pairs import FEW, FEW_SUSPECTS, USELESS, SharedPairs, region_of_rung
+from exactdp.accounting.shared_pairs import FEW, FEW_SUSPECTS, USELESS, SharedPairs, region_of_rung, unknown
 from exactdp.accounting.tradeoff_dual import beta_from_profile
 from exactdp.brackets import Bracket, Point, both, mirrored_brackets, overwrite
 from exactdp.cache import Recent
@@ -34,7 +34,6 @@ from exactdp.numbers import log_rational
 _RESORT_WIDTH = 1e-10
 _RESORT_WIDTH_BETA = 1e-9  # beta is a difference of larger numbers
 _SUITED_HELD = 1 << 16
-_UNKNOWN = (0.0, 0.0, 1.0, 0.0, 0.0, 1.0, -math.inf)  # the rows of a point of which nothing is known
 _Evaluate = Callable[[Place, Ints, list[Fraction], Ints], Values]
 
 
@@ -45,8 +44,12 @@ class LinePairs(SharedPairs):
     family: LineFamily
     resort_width: ClassVar[float] = _RESORT_WIDTH
     resort_width_beta: ClassVar[float] = _RESORT_WIDTH_BETA
-    _held: Recent[int, BothDirections] = field(default_factory=lambda: Recent(HELD), repr=False, compare=False)
+    _held: Recent[Hashable, BothDirections] = field(default_factory=lambda: Recent(HELD), repr=False, compare=False)
+    _same: Recent[int, Hashable] = field(default_factory=lambda: Recent(_SUITED_HELD), repr=False, compare=False)
     _suited: Recent[int, tuple[bool]] = field(default_factory=lambda: Recent(_SUITED_HELD), repr=False, compare=False)
+    _only_lists: Recent[int, tuple[bool]] = field(
+        default_factory=lambda: Recent(_SUITED_HELD), repr=False, compare=False
+    )
     _listed: Recent[int, tuple[bool]] = field(default_factory=lambda: Recent(_SUITED_HELD), repr=False, compare=False)
 
     @property
@@ -73,9 +76,14 @@ class LinePairs(SharedPairs):
         """The mechanisms of one pair."""
         return self.family.composition(pair)
 
+    def composition_of(self, pair: int) -> Hashable:
+        """Its mechanisms: levels that two paths bypass together may be those that two others bypass."""
+        return self._same.get(pair, lambda: frozenset(self.mechanisms(pair).items()))
+
     def answers(self, pair: int) -> BothDirections:
         """What answers for one pair alone; some are held."""
-        return self._held.get(pair, lambda: quick_answers_for(self.mechanisms(pair), Effort()))
+        key = self.composition_of(pair)
+        return self._held.get(key, lambda: quick_answers_for(self.mechanisms(pair), Effort()))
 
     def region(self, epsilon: Fraction) -> tuple[str, int]:
         """By the ladder of the first class."""
@@ -92,7 +100,7 @@ class LinePairs(SharedPairs):
     def grid_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> tuple[Bools, Point]:
         """Of pairs that have too many values for a list and too many nodes for a sum: losses split on a grid."""
         suited = np.isin(pairs, [p for p in distinct(pairs).tolist() if self._on_grid(p)])
-        rows = np.repeat(np.array([_UNKNOWN]).T, len(pairs), axis=1)
+        rows = np.array(unknown(len(pairs)).rows())
         rows[:, suited] = self._by(self._grid.evaluate, pairs[suited], epsilons, index[suited]).rows()
         return suited, Point.of_rows(rows)
 
@@ -103,6 +111,12 @@ class LinePairs(SharedPairs):
         """Those whose values are few, or on a lattice but for a list."""
         some = distinct(pairs).tolist()
         found = [p for p in some if self._listed.get(p, lambda p=p: (lists_answer(self.mechanisms(p)),))[0]]  # type: ignore[misc]
+        return np.isin(pairs, found)
+
+    def need_no_contours(self, pairs: Ints) -> Bools:
+        """Which of them nothing but lists would answer."""
+        some = distinct(pairs).tolist()
+        found = [p for p in some if self._only_lists.get(p, lambda p=p: (only_lists_answer(self.mechanisms(p)),))[0]]  # type: ignore[misc]
         return np.isin(pairs, found)
 
     @cached_property

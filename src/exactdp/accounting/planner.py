@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,18 +13,20 @@ from typing import TypeVar
 
 import numpy as np
 
+from exactdp.accounting.between_tables import BetweenTables
 from exactdp.accounting.directions import BothDirections
 from exactdp.accounting.enclosures import beta_floats, epsilon_floats
 from exactdp.accounting.explanation import Explanation, explain_on_lattice
 from exactdp.accounting.privacy_profile import profile
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.accounting.tradeoff_vertices import tradeoff_curve
-from exactdp.brackets import Point, both, overwrite
+from exactdp.brackets import Bracket, Point, both, overwrite
 from exactdp.doubles import Bools
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.accuracy import ACCURACY, beta_is_wide
 from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.lattice import Group, Lattice
+from exactdp.engine.line.common_lattice import log_share_that_matters
 from exactdp.engine.line.enumeration import expected_values
 from exactdp.engine.line.lattice_list import LONG_LIST, lists_suit
 from exactdp.engine.line.methods import FEW_VALUES
@@ -46,6 +49,8 @@ LISTED_VALUES = math.log(1e11)
 SIEVED_STEPS = 100_000
 """Lattice steps in one standard deviation of the loss up to which a sieve can keep most nodes."""
 
+_NEARLY_ALL = -0.5  # log of a share of nodes
+_SMALLEST_NORMAL = math.log(sys.float_info.min)
 _LONG_LIST_WIDTH = 1e-10  # a long list leaves out more, and is not looked at again for less than this
 _LOG = logging.getLogger(__name__)
 _Asked = TypeVar("_Asked")
@@ -64,17 +69,23 @@ def _narrowed_point(
 ) -> Point:
     """Certified points, and where they are wider than `width` what others have to say as well.
 
-    The smaller of delta and 1 - delta may be known as 1 minus the other one only, which loses a digit.
+    The smaller of delta and 1 - delta may be known as 1 minus the other one only, which loses a digit. What is below the normal
+    doubles has to be no narrower than WIDE: nobody can see it, and the proof of a mu asks for hundreds of them.
     """
 
     def is_wide(width: float) -> Bools:
-        return found.delta.is_wide(width) | found.rest.is_wide(min(10 * width, WIDE))
+        return _is_wide(found.delta, width) | _is_wide(found.rest, min(10 * width, WIDE))
 
     wide = np.flatnonzero(is_wide(width())).tolist() if is_wide(ACCURACY).any() else []
     if wide:
         own = Point.of_rows(np.array(found.rows())[:, wide])
         overwrite(found, wide, own.within(ask([epsilons[i] for i in wide])))
     return found
+
+
+def _is_wide(bracket: Bracket, width: float) -> Bools:
+    wide = bracket.is_wide(width)
+    return wide & (bracket.is_wide(WIDE) | (bracket.log_upper() > _SMALLEST_NORMAL)) if wide.any() else wide
 
 
 def _narrowed_epsilon(found: _Ends, ask: Callable[[Fraction], _Ends], delta: Fraction, width: _Width) -> _Ends:
@@ -172,6 +183,8 @@ class OnLattice(BothDirections):
 
 def answers_for(mechanisms: Mapping[Mechanism, int], effort: Effort) -> BothDirections:
     """The planner's first decision: the sieve for discrete Gaussians whose lattice is not too fine, other methods otherwise."""
+    if any(m.is_enclosed for m in mechanisms):
+        return BetweenTables(mechanisms, effort)
     gaussians = {m: n for m, n in mechanisms.items() if isinstance(m, DiscreteGaussian)}
     lattice = Lattice(Group.of_each(gaussians)) if len(gaussians) == len(mechanisms) else None
     on_lattice = lattice is not None and sieve_suits(lattice)
@@ -195,6 +208,11 @@ def quick_answers_for(mechanisms: Mapping[Mechanism, int], effort: Effort) -> Bo
         if few or math.sqrt(found.lattice.r) > SIEVED_STEPS * found.lattice.h:
             return BothDirections(mechanisms, effort, found.lattice)
     return found
+
+
+def only_lists_answer(mechanisms: Mapping[Mechanism, int]) -> bool:
+    """Whether these are also all there is: nearly every node of a Fourier sum matters, so that contours are long and wide."""
+    return log_share_that_matters(TotalLoss.of(mechanisms)) > _NEARLY_ALL and lists_answer(mechanisms)
 
 
 def lists_answer(mechanisms: Mapping[Mechanism, int]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -65,12 +65,19 @@ class PairAnswers(ABC):
     def one_by_one(
         self, point: Point, questions: list[Question] | Mapping[int, Question], places: Iterable[int]
     ) -> None:
-        """Answer some of the questions by their own pairs."""
-        by_pair: dict[int, list[int]] = {}
+        """Answer some of the questions by their own pairs, each of those that are the same composition once."""
+        same: dict[Hashable, list[int]] = {}
         for i in places:
-            by_pair.setdefault(questions[i].pair, []).append(i)
-        for pair, members in by_pair.items():
-            overwrite(point, members, self.answers(pair).point([questions[i].at for i in members]))
+            same.setdefault(self.composition_of(questions[i].pair), []).append(i)
+        for members in same.values():
+            epsilons = {e: n for n, e in enumerate(dict.fromkeys(questions[i].at for i in members))}
+            found = self.answers(questions[members[0]].pair).point(list(epsilons))
+            asked = [epsilons[questions[i].at] for i in members]
+            overwrite(point, members, Point.of_rows(np.array(found.rows())[:, asked]))
+
+    def composition_of(self, pair: int) -> Hashable:
+        """What is equal for pairs that are the same composition, where that is known; here the pair itself."""
+        return pair
 
     def epsilons(self, questions: list[Question]) -> tuple[Floats, Floats]:
         """Certified bounds of epsilon at each question's delta, 0 < delta < 1."""

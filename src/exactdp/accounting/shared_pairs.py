@@ -28,6 +28,7 @@ FEW = 12
 FEW_SUSPECTS = 6
 """Pairs that may be the worst which are asked on contours of their own."""
 
+_UNKNOWN = (0.0, 0.0, 1.0, 0.0, 0.0, 1.0, -np.inf)
 _NARROW = 1e-11  # ends further than this from the estimate, relative to it, are left to the search for one pair
 
 
@@ -66,6 +67,10 @@ class SharedPairs(PairAnswers):
         """Which pairs answer by themselves in so little time that nothing else is tried where shared contours are wide."""
         return np.zeros(len(pairs), dtype=bool)
 
+    def need_no_contours(self, pairs: Ints) -> Bools:
+        """Which of them do, where shared contours would be wide. Heuristic: affects speed and accuracy only."""
+        return np.zeros(len(pairs), dtype=bool)
+
     def grid_at(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> tuple[Bools, Point] | None:
         """The same on a grid, and for which questions that is the best there is, if there is such a method."""
         return None
@@ -76,19 +81,28 @@ class SharedPairs(PairAnswers):
 
     def profile(self, questions: list[Question]) -> Point:
         """Certified delta and 1 - delta at each question's epsilon."""
-        asked = arrays_of(questions)
-        return self._resorted(*asked, self.shared_at(*asked))
+        return self._answered(*arrays_of(questions))
 
     def _profile_at(self, pairs: Ints, epsilons: Floats) -> Point:
         """The same of each pair at an epsilon that is exactly a double."""
         different, index = np.unique(epsilons, return_inverse=True)
         exact = [Fraction(x) for x in different.tolist()]
-        return self._resorted(pairs, exact, index, self.shared_at(pairs, exact, index))
+        return self._answered(pairs, exact, index)
 
     def table(self, pairs: Sequence[int], epsilons: Sequence[Fraction]) -> Point:
         """Certified delta and 1 - delta of each pair at each epsilon, one pair after the other."""
-        asked = _every(pairs, epsilons)
-        return self._resorted(*asked, self.shared_at(*asked))
+        return self._answered(*_every(pairs, epsilons))
+
+    def _answered(self, pairs: Ints, epsilons: Sequence[Fraction], index: Ints) -> Point:
+        """On shared contours first, but for pairs that do not need them: each by itself, whatever others are asked."""
+        sharing = np.flatnonzero(~self.need_no_contours(pairs))
+        if len(sharing) == len(pairs):
+            point = self.shared_at(pairs, epsilons, index)
+        else:
+            point = unknown(len(pairs))
+            if len(sharing):
+                overwrite(point, sharing.tolist(), self.shared_at(pairs[sharing], epsilons, index[sharing]))
+        return self._resorted(pairs, epsilons, index, point)
 
     def table_of_worst(self, epsilons: Sequence[Fraction], resorts: bool = True) -> Point:
         """`table` of all pairs; those that are proved not to be the worst at an epsilon may be wider there, and all of them
@@ -192,6 +206,11 @@ class SharedPairs(PairAnswers):
         delta = self._profile_at(np.repeat(numbers, 2), within.ravel()).delta
         proved = both_ends_hold(delta, target, error) & (step < _NARROW * (1 + np.abs(e)))
         return np.where(proved, ends[:, 0], np.nan), np.where(proved, ends[:, 1], np.nan)
+
+
+def unknown(count: int) -> Point:
+    """So many points of which nothing is known but that delta is a probability."""
+    return Point.of_rows(np.repeat(np.array([_UNKNOWN]).T, count, axis=1))
 
 
 def region_of_rung(payoff: Payoff, index: int, together: int) -> tuple[str, int]:

@@ -143,9 +143,8 @@ class _LeastAnswer:
 
     def __post_init__(self) -> None:
         self._overall = overall_of(self.release)
-        self._compositions = self.release.compositions
         place = {pair: i for i, pair in enumerate(self.release.pairs)}
-        self._places = {composition: place[pair] for composition, pair in self._compositions.items()}
+        self._places = {pair: place[pair] for pair in self.release.different_pairs}
 
     def certificate(self, digits: int, fewer: bool) -> DesignCertificate:
         """With so many digits, or with `fewer` where these cannot be proved."""
@@ -158,7 +157,7 @@ class _LeastAnswer:
         raise AccuracyError(f"{digits} digits of this design could not be proved: {reason}. Ask for fewer digits.")
 
     def _with(self, digits: int) -> DesignCertificate:
-        self.told(f"{counted(len(self._compositions), 'different composition')}; looking for the worst")
+        self.told(f"{counted(len(self._places), 'different composition')}; looking for the worst")
         worst = self._worst()
         while True:
             self._methods, self._contours = Counter(), {}
@@ -172,13 +171,13 @@ class _LeastAnswer:
         """The claimed epsilon and delta."""
         return (self.value, Fraction(answer)) if self.given == "epsilon" else (Fraction(answer), self.value)
 
-    def _worst(self) -> Composition:
-        """The composition that looks worst. Heuristic: affects speed only."""
+    def _worst(self) -> Pair:
+        """The pair that looks worst. Heuristic: affects speed only."""
         at = self.value if self.given == "epsilon" else _finite(self._overall.epsilon(self.value)[1])
         bounds = self._overall.point(at).delta.log_upper()
-        return max(self._places, key=lambda c: float(bounds[self._places[c]]))
+        return max(self._places, key=lambda pair: float(bounds[self._places[pair]]))
 
-    def _answer(self, witness: Composition, digits: int) -> Decimal:
+    def _answer(self, witness: Pair, digits: int) -> Decimal:
         """The least number of so many digits that will do for the witness; that the one before will not is proved as well."""
         low, high = (rounded_up(end, digits) for end in self._own_bounds(witness, digits))
         self._ask(witness, [self._claimed(answer)[0] for answer in (high, before(high, digits))])
@@ -191,63 +190,66 @@ class _LeastAnswer:
             high, method = before(high, digits), by
         raise AccuracyError(f"The bounds of the worst pair, {low} and {high}, are too wide")
 
-    def _own_bounds(self, witness: Composition, digits: int) -> tuple[Fraction, Fraction]:
+    def _own_bounds(self, witness: Pair, digits: int) -> tuple[Fraction, Fraction]:
         """Bounds of the witness's own answer: in float64 where they agree to the digits wanted, in balls otherwise."""
         if self.given == "delta":
             answers = self._overall.pairs.answers(self._places[witness])
             low, high = map(_finite, answers.epsilon_bracket(self.value))
         else:
             low, high = _ends(self._ask(witness, [self.value])[0])
-        if rounded_up(low, digits) == rounded_up(high, digits) or not _has_balls(witness):
+        composition = self.release.pair(*witness)
+        if rounded_up(low, digits) == rounded_up(high, digits) or not _has_balls(composition):
             return low, high
-        ask = witness.epsilon_bounds if self.given == "delta" else witness.delta_bounds
+        ask = composition.epsilon_bounds if self.given == "delta" else composition.delta_bounds
         try:
             return tuple(map(Fraction, ask(self.value, max(digits + _SPARE, BALL_DIGITS[0]))))  # type: ignore[return-value]
         except (AccuracyError, LatticeTooFineError):
             return low, high
 
-    def _above(self, witness: Composition, epsilon: Fraction, delta: Fraction) -> list[Composition]:
-        """Other compositions whose delta(epsilon) is proved to be above `delta`, the worst first; none if none is.
+    def _above(self, witness: Pair, epsilon: Fraction, delta: Fraction) -> list[Pair]:
+        """Other pairs whose delta(epsilon) is proved to be above `delta`, the worst first; none if none is.
 
         Guarantee: where the list is empty, that of every composition but the witness's is proved to be at most `delta`.
         """
         overall, point = self._overall, self._overall.point(epsilon)
         found, bounds = sides(point, delta), point.delta.log_upper()
-        others = [c for c in self._places if c != witness]
-        ranked = sorted(others, key=lambda c: -float(bounds[self._places[c]]))
-        above = [c for c in ranked if found[self._places[c]] > 0]
+        others = [pair for pair in self._places if pair != witness]
+        ranked = sorted(others, key=lambda pair: -float(bounds[self._places[pair]]))
+        above = [pair for pair in ranked if found[self._places[pair]] > 0]
         if above:
             return above
         shares = isinstance(overall.pairs, SharedPairs) and overall.pairs.shares
         if shares and isinstance(overall.pairs, Pairs):
             self._contours.update(dict.fromkeys(_shared_contours(overall.pairs.family, epsilon)))
-        left = [c for c in ranked if not found[self._places[c]]]
+        left = [pair for pair in ranked if not found[self._places[pair]]]
         self._methods[_SHARED if shares else _ALONE] += len(ranked) - len(left)
-        for number, composition in enumerate(left):
+        for number, pair in enumerate(left):
             self.told(f"{counted(len(left) - number, 'composition')} to be decided one by one")
-            side, method = self._side(composition, epsilon, delta)
+            side, method = self._side(pair, epsilon, delta)
             if side > 0:
-                return [composition]
+                return [pair]
             self._methods[method] += 1
         return []
 
-    def _ask(self, composition: Composition, epsilons: list[Fraction]) -> list[Point]:
-        """The points of one composition in float64, all at once and each only once: a contour may take seconds."""
-        asked = {e: (self._places[composition], e) for e in epsilons}
+    def _ask(self, pair: Pair, epsilons: list[Fraction]) -> list[Point]:
+        """The points of one pair in float64, all at once and each only once: a contour may take seconds."""
+        asked = {e: (self._places[pair], e) for e in epsilons}
         new = [e for e, key in asked.items() if key not in self._known]
         if new:
-            rows = np.array(self._overall.pairs.answers(self._places[composition]).point(new).rows())
+            rows = np.array(self._overall.pairs.answers(self._places[pair]).point(new).rows())
             self._known.update((asked[e], Point.of_rows(rows[:, i : i + 1])) for i, e in enumerate(new))
         return [self._known[asked[e]] for e in epsilons]
 
-    def _side(self, composition: Composition, epsilon: Fraction, delta: Fraction) -> tuple[int, str]:
-        """-1 if delta(epsilon) of one composition is proved to be at most `delta`, 1 if above; in float64, or else in balls."""
-        found = int(sides(self._ask(composition, [epsilon])[0], delta)[0])
-        return (found, _ALONE) if found else (side_in_balls(composition, epsilon, delta, USUAL_DIGITS), _BALLS)
+    def _side(self, pair: Pair, epsilon: Fraction, delta: Fraction) -> tuple[int, str]:
+        """-1 if delta(epsilon) of one pair is proved to be at most `delta`, 1 if above; in float64, or else in balls."""
+        found = int(sides(self._ask(pair, [epsilon])[0], delta)[0])
+        if found:
+            return found, _ALONE
+        return side_in_balls(self.release.pair(*pair), epsilon, delta, USUAL_DIGITS), _BALLS
 
-    def _record(self, witness: Composition, answer: Decimal, digits: int) -> DesignCertificate:
+    def _record(self, witness: Pair, answer: Decimal, digits: int) -> DesignCertificate:
         evidence = DesignEvidence(
-            len(self._compositions),
+            len(self._places),
             {name: self._methods[name] for name in METHODS if self._methods[name]},
             tuple(self._contours)[:MOST_CONTOURS],
         )
@@ -259,7 +261,7 @@ class _LeastAnswer:
             digits,
             answer,
             len(self.release.pairs),
-            self._compositions[witness],
+            witness,
             evidence,
             versions(),
         )

@@ -12,6 +12,8 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
 from exactdp.census.cell_noise import USUAL, CellNoise
@@ -67,13 +69,14 @@ class Allocation:
     @cached_property
     def mechanisms(self) -> Mapping[Mechanism, int]:
         """The path's mechanisms and how often each occurs: one for each cell that a record touches."""
-        counts: Counter[tuple[int, int, CellNoise]] = Counter(
-            (rho.numerator, rho.denominator, self.noise.get((level, query), USUAL) if self.noise else USUAL)
+        counts: Counter[tuple[int, int, CellNoise | None]] = Counter(  # None for the usual noise: quicker to look up
+            (*rho.as_integer_ratio(), self.noise.get((level, query)) if self.noise else None)
             for level, queries in self.table.items()
             for query, rho in queries.items()
         )
         result: Counter[Mechanism] = Counter()
-        for (top, bottom, noise), count in counts.items():
+        for (top, bottom, other), count in counts.items():
+            noise = other or USUAL
             result[_mechanism(top, bottom, noise)] += count * noise.cells
         return MappingProxyType(dict(result))
 
@@ -280,12 +283,25 @@ class Release:
     @property
     def compositions(self) -> dict[Composition, tuple[int, int]]:
         """The different compositions among all pairs, each with the first pair that has it."""
-        found: dict[Composition, tuple[int, int]] = {}
-        for pair in self.pairs:
-            found.setdefault(self.pair(*pair), pair)
-        return found
+        return {self.pair(*pair): pair for pair in self.different_pairs}
 
     @property
+    def different_pairs(self) -> tuple[tuple[int, int], ...]:
+        """The first pair of every different composition."""
+        pairs, paths = self.pairs, self.allocations
+        columns = {
+            mechanism: i for i, mechanism in enumerate({m: None for path in paths.values() for m in path.mechanisms})
+        }
+        row_of = {number: i for i, number in enumerate(paths)}
+        counts = np.zeros((len(paths) + 1, len(columns)), dtype=np.int64)  # the last one for no record
+        for number, path in paths.items():
+            for mechanism, count in path.mechanisms.items():
+                counts[row_of[number], columns[mechanism]] = count
+        first, second = np.array([(row_of[k], row_of.get(other, len(paths))) for k, other in pairs]).T
+        _, places = np.unique(counts[first] + counts[second], axis=0, return_index=True)
+        return tuple(pairs[i] for i in np.sort(places).tolist())
+
+    @cached_property
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """All pairs of neighbours: unordered pairs of allocations, those with themselves included; or each one and 0."""
         numbers = sorted(self.allocations)

@@ -39,6 +39,7 @@ def make_study(release: Release, grids: Grids, jobs: int = 1) -> Study:
         return run_study(release, grids, runner)
 
 
+@steady
 def run_study(
     release: Release,
     grids: Grids,

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from exactdp.accounting.composition import Composition
 from exactdp.census.grids import Grids
@@ -18,6 +18,7 @@ from exactdp.numbers import Number, exact_repr
 
 _TIE_DIGITS = (25, 100, 160)
 """Paths 8 and 13 of the DHC file differ in the 96th digit, and their pairs with each other in the 122nd."""
+_Candidate = TypeVar("_Candidate", tuple[int, int], Composition)
 _TELL_APART = 32  # different compositions that a summary tells apart by balls; beyond, it reports the tie
 
 
@@ -83,17 +84,41 @@ class Candidates:
 
     def _told_apart(self) -> dict[tuple[int, int], tuple[Any, Any]]:
         """The pairs that may be the worst by balls of more and more digits, until one is left, or equal ones."""
-        bounds, ask = self.bounds, f"{self.quantity}_bounds"
+        bounds, worst_of = self.bounds, self._largest_epsilons if self.quantity == "epsilon" else self._worst_bounds
+        different: list[Composition] = []
         for digits in _TIE_DIGITS:
             if self._compositions_of(bounds) == 1:
                 break
             compositions = {pair: _composition(self.release, pair) for pair in bounds}
-            asked = {
-                composition: _larger_is_worse(self.quantity, getattr(composition, ask)(self.at, digits))
-                for composition in dict.fromkeys(compositions.values())  # equal ones once
-            }
-            bounds = _undecided({pair: asked[composition] for pair, composition in compositions.items()})
+            left = worst_of(different or list(dict.fromkeys(compositions.values())), digits)  # equal ones once
+            bounds = {pair: ends for pair, ends in bounds.items() if compositions[pair] in left}
+            different = left
         return bounds
+
+    def _worst_bounds(self, compositions: list[Composition], digits: int) -> list[Composition]:
+        """The compositions whose bounds of so many digits reach the worst of the lower ends."""
+        ask = f"{self.quantity}_bounds"
+        return list(
+            _undecided({c: _larger_is_worse(self.quantity, getattr(c, ask)(self.at, digits)) for c in compositions})
+        )
+
+    def _largest_epsilons(self, compositions: list[Composition], digits: int) -> list[Composition]:
+        """The compositions whose epsilon may be the largest, from that of one of them and the deltas of the others at its ends,
+        which take a fraction of the time.
+
+        delta falls with epsilon: a composition whose delta is below the given one at the lower end has no larger epsilon, and
+        one whose delta is above it at the upper end has a larger one.
+        """
+        while True:
+            first, *others = compositions
+            low, high = map(Fraction, first.epsilon_bounds(self.at, digits))
+            at_low = {c: c.delta_bounds(low, digits) for c in others}
+            left = [c for c, delta in at_low.items() if delta[1] >= self.at]
+            larger = [c for c in left if c.delta_bounds(high, digits)[0] > self.at]
+            if not larger:
+                return [first, *left]
+            largest = max(larger, key=lambda c: at_low[c][0])
+            compositions = [largest, *(c for c in left if c is not largest)]
 
 
 @lru_cache(maxsize=_TELL_APART)
@@ -106,6 +131,6 @@ def _larger_is_worse(quantity: str, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
     return (-bounds[1], -bounds[0]) if quantity == "beta" else (bounds[0], bounds[1])
 
 
-def _undecided(bounds: dict[tuple[int, int], tuple[Any, Any]]) -> dict[tuple[int, int], tuple[Any, Any]]:
+def _undecided(bounds: dict[_Candidate, tuple[Any, Any]]) -> dict[_Candidate, tuple[Any, Any]]:
     best = max(low for low, _ in bounds.values())
-    return {pair: ends for pair, ends in bounds.items() if ends[1] >= best}
+    return {candidate: ends for candidate, ends in bounds.items() if ends[1] >= best}

@@ -5,6 +5,10 @@ import sys
 
 # objects between looks for cycles, which numbers do not form; by default these take a tenth of all time
 _GARBAGE = (50_000, 20, 100)
+# commands in a file of their name: where one of them is called, no other is loaded
+_OF_THEIR_OWN = frozenset(
+    {"census", "account", "calibrate", "explain", "optimize", "race", "release", "report", "studio"}
+)
 _DIGITS = 120_000  # more than numbers.py takes, so that all it took can be said, whatever PYTHONINTMAXSTRDIGITS is
 
 
@@ -30,7 +34,14 @@ def main() -> None:
     if sys.argv[1:2] == ["census"]:  # what takes long says from the beginning what it does
         streams.narrate("loading ...")
     try:
-        from exactdp.apps.cli.commands import app
+        from importlib import import_module
+
+        from exactdp.apps.cli.lazy_numpy import put_off_unused_parts
+
+        put_off_unused_parts()
+        called = sys.argv[1] if len(sys.argv) > 1 else ""
+        import_module(f"{__name__}.{called if called in _OF_THEIR_OWN else 'commands'}")
+        from exactdp.apps.cli.shell import app
     except (ImportError, MemoryError, OSError) as error:
         sys.exit(streams.refuse(_not_loaded(error)))
     streams.raise_when_interrupted()
@@ -52,8 +63,10 @@ def _not_loaded(error: BaseException) -> str:
 def __getattr__(name: str) -> object:
     if not name.startswith("_"):
         from importlib import import_module
+        from importlib.util import find_spec
 
-        commands = import_module(f"{__name__}.commands")
-        if name == "app" or name in globals():
-            return commands.app if name == "app" else globals()[name]
+        if name == "app":
+            return import_module(f"{__name__}.commands").app
+        if find_spec(f"{__name__}.{name}") is not None:
+            return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

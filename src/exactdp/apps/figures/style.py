@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from exactdp.apps.figures.settled import lay_out
 from exactdp.errors import InvalidInputError, MissingExtraError
 from exactdp.files import write_bytes
 from exactdp.numbers import shown
@@ -91,21 +92,11 @@ def save(figures: Iterable[tuple[str, Figure, str]], folder: Path) -> list[Path]
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, figure, caption in figures:
-        _lay_out(figure)
+        lay_out(figure, _DPI)
         for ending in _UNDATED:
             paths.append(folder / f"{name}.{ending}")
             write_figure(paths[-1], figure, ending, caption)
     return paths
-
-
-def _lay_out(figure: Figure) -> None:
-    """Place what a figure consists of once, for all its files: a figure that lays itself out does so twice for each of them."""
-    if (engine := figure.get_layout_engine()) is not None:
-        own = figure.dpi
-        figure.set_dpi(_DPI)
-        engine.execute(figure)
-        figure.set_dpi(own)
-        figure.set_layout_engine(None)
 
 
 def write_figure(

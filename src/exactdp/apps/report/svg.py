@@ -8,6 +8,7 @@ import warnings
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+from exactdp.apps.figures.settled import lay_out
 from exactdp.apps.report.markup import Markup, tag
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def _drawn(figure: Figure, name: str) -> str:
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
         # the page's font shows the text, not matplotlib's
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        lay_out(figure, figure.dpi)
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
     return buffer.getvalue()
 

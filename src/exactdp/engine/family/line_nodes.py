@@ -8,7 +8,7 @@ with itself, tested against every partner, include every node of every pair (doc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,6 +17,7 @@ import numpy as np
 
 from exactdp.balls import precision
 from exactdp.doubles import FORMULA_SLACK, SUM_SLACK, UNDERFLOW, Bools, Floats, Ints
+from exactdp.engine.family.line_groups import GroupSearch
 from exactdp.engine.family.line_members import LineMembers, TiltedMembers
 from exactdp.engine.family.line_penalties import Teeth, expected_nodes
 from exactdp.engine.lattice.tilts import short
@@ -25,7 +26,7 @@ from exactdp.engine.line.tilts import LineRung
 from exactdp.engine.payoff import Payoff
 from exactdp.engine.sieve.bands import Bands
 from exactdp.engine.sieve.fixed_point import LARGEST_NODE
-from exactdp.engine.sieve.windows import distinct, search
+from exactdp.engine.sieve.windows import distinct
 from exactdp.errors import LatticeTooFineError
 from exactdp.mechanisms.loss import Peak, Tilted
 
@@ -35,7 +36,6 @@ MOST_NODES = 4_000_000
 _AIMED_AT = 1_000_000.0  # expected nodes of the pairs of one skeleton
 
 _LISTED = 1 << 21  # phases of all nodes up to which every one is looked at
-_LOOKS = 3_000_000  # of the search for one member's nodes
 _SQUARES = 1 << 20  # doubles held at once
 _LARGEST_TABLE = 1 << 26  # doubles: half a gigabyte
 _TIE = 1e-9  # penalties of two members that are closer than this are both the smaller one: more than their rounding
@@ -249,11 +249,11 @@ class _NodeSearch:
         """
         both, strengths = self._both, self._teeth.strengths
         alone = (both == self._none).any(axis=1) | heavy[both].any(axis=1)
-        light = self._searched(np.unique(both[~alone]), lambda m: self._search(2 * strengths[m], np.array([m, m])))
+        light = self._of_members(np.unique(both[~alone]))
         alone |= ~np.isin(both, list(light)).all(axis=1)
         some = np.flatnonzero(alone)
         some = some[np.argsort(expected[some], kind="stable")]
-        singles = self._searched(some, lambda p: self._search(strengths[both[p]].sum(axis=0), both[p]), give_up=True)
+        singles = self._of_pairs(some)
         listed = ~alone
         listed[list(singles)] = True
         places = np.flatnonzero(listed)
@@ -273,17 +273,21 @@ class _NodeSearch:
             except LatticeTooFineError:
                 continue
 
-    @staticmethod
-    def _searched(numbers: Ints, search: Callable[[int], Ints], give_up: bool = False) -> dict[int, Ints]:
-        """The nodes of members or pairs by their numbers, as far as they can be listed; or up to the first of which they cannot,
-        since those after it are expected to have more."""
+    def _of_members(self, rows: Ints) -> dict[int, Ints]:
+        """The nodes of members with themselves, as far as they can be listed."""
+        if self._listed is not None:
+            return {m: self._listed.of_pair(np.array([m, m])) for m in rows.tolist()}
+        return GroupSearch(self._teeth, self._bands, self._last).nodes(rows)
+
+    def _of_pairs(self, places: Ints) -> dict[int, Ints]:
+        """The nodes of pairs by themselves, up to the first of which they cannot be listed: those after it are expected to have
+        more."""
         found = {}
-        for number in numbers.tolist():
+        for place in places.tolist():
             try:
-                found[number] = search(number)
+                found[place] = self._search(self._both[place])
             except LatticeTooFineError:
-                if give_up:
-                    break
+                break
         return found
 
     def _nodes_of(
@@ -309,12 +313,11 @@ class _NodeSearch:
             self._test(number[member], columns, (penalties, penalties[member]), budgets)
         return self._without_negligible(union, len(batch))
 
-    def _search(self, strengths: Floats, both: Ints) -> Ints:
-        """The nodes of two members together, whose strengths add up to these."""
-        teeth, bands = self._teeth, self._bands
+    def _search(self, both: Ints) -> Ints:
+        """The nodes of two members together."""
         if self._listed is not None:
             return self._listed.of_pair(both)
-        return search(teeth.combs(strengths), self._last, bands, lambda k: teeth.keep(strengths, k, bands), _LOOKS)
+        return self._teeth.search(self._teeth.strengths[both].sum(axis=0), self._last, self._bands)
 
     def _test(self, numbers: Ints, columns: Ints, penalties: tuple[Floats, Floats], budgets: Floats) -> None:
         """A member's nodes with every partner (the numbers of their pairs, -1 for none): those within budget together."""

@@ -14,10 +14,11 @@ from exactdp.engine.family.line_members import LineMembers
 from exactdp.engine.line.plan import GOLDEN, SAMPLES
 from exactdp.engine.sieve.bands import Bands
 from exactdp.engine.sieve.fixed_point import Turn, phases_of_turns
-from exactdp.engine.sieve.windows import Comb, distinct
+from exactdp.engine.sieve.windows import Comb, distinct, search
 from exactdp.mechanisms.loss import Peak, Tilted
 from exactdp.mechanisms.theta import untilted_penalty
 
+_LOOKS = 3_000_000  # of the search for the nodes of one composition
 _MOST_OF_MEMBER = 30_000.0  # expected nodes of a member with itself over which its pairs are searched one by one
 _CLOSER = 32  # times as many samples for what is doubtful
 _STAGES = (2, 6, 20)  # mechanisms after which nodes over budget are left
@@ -94,6 +95,13 @@ class Teeth:
         result *= 1 - SUM_SLACK
         return result
 
+    def search(self, strengths: Floats, last: int, bands: Bands, looks: int = _LOOKS) -> Ints:
+        """The nodes up to the last one whose penalty is within budget, ascending. Guarantee: none is missed.
+
+        Raises LatticeTooFineError where that takes more looks.
+        """
+        return search(self.combs(strengths), last, bands, lambda k: self.keep(strengths, k, bands), looks)
+
     def keep(self, strengths: Floats, k: Ints, bands: Bands) -> Ints:
         """The nodes among k whose penalty is within budget, and node 0: the strongest mechanisms decide first."""
         order = np.argsort(-strengths, kind="stable")
@@ -126,6 +134,20 @@ def expected_nodes(teeth: Teeth, bands: Bands, pairs: Ints, most: float) -> tupl
     return each, heavy
 
 
+def sampled_nodes(bands: Bands, samples: int) -> tuple[Ints, Floats]:
+    """At most so many nodes of each band, and for how many each of them stands."""
+    nodes, weights = [], []
+    for low, high in zip(bands.edges[:-1], bands.edges[1:], strict=True):
+        first, count = math.floor(max(low, 0.0)) + 1, math.floor(high) - math.floor(max(low, 0.0))
+        if count <= samples:
+            nodes.append(np.arange(first, first + count))
+        else:
+            offsets = np.floor((np.arange(samples) * GOLDEN % 1.0) * count).astype(np.int64)
+            nodes.append(first + offsets)
+        weights.append(np.full(len(nodes[-1]), count / max(len(nodes[-1]), 1)))
+    return np.concatenate(nodes), np.concatenate(weights)
+
+
 class _Expected:
     """How many nodes are within budget for some members, from samples. Heuristic: affects speed and accuracy only."""
 
@@ -133,16 +155,7 @@ class _Expected:
         self._both = teeth.members.both
         self._row = np.zeros(len(teeth.strengths), dtype=np.int64)
         self._row[rows] = np.arange(len(rows))
-        nodes, weights = [], []
-        for low, high in zip(bands.edges[:-1], bands.edges[1:], strict=True):
-            first, count = math.floor(max(low, 0.0)) + 1, math.floor(high) - math.floor(max(low, 0.0))
-            if count <= samples:
-                nodes.append(np.arange(first, first + count))
-            else:
-                offsets = np.floor((np.arange(samples) * GOLDEN % 1.0) * count).astype(np.int64)
-                nodes.append(first + offsets)
-            weights.append(np.full(len(nodes[-1]), count / max(len(nodes[-1]), 1)))
-        self._weights, k = np.concatenate(weights), np.concatenate(nodes)
+        k, self._weights = sampled_nodes(bands, samples)
         self._budgets = bands.at(k).astype(np.float32)
         self._penalties = teeth.penalties(rows, k).astype(np.float32)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
@@ -72,6 +73,10 @@ class Members:
         """Whether contours can be shared: one spread, smooth noise (so that the tilts fit all pairs), a common period."""
         if len({lattice.spread for lattice in self.own}) > 1 or not all(lattice.is_smooth for lattice in self.own):
             return False
+        # pairs of a member with itself have its step, so that a common period is at least this long
+        least = _common_multiple(lattice.step for lattice in self.own)
+        if least / self.unit > LARGEST_PERIOD_STEPS:
+            return False
         try:  # periods are from about 8 to a few hundred standard deviations long
             deviation = math.sqrt(self.lattice(int(np.argmin(self.step_of[1]))).r)
             short, long = (self.common_period(Fraction(n * deviation)) for n in (8, 500))
@@ -101,7 +106,7 @@ class Members:
 
     def common_period(self, wanted: Fraction) -> tuple[Fraction, int]:
         """The least period from `wanted` on that is a multiple of every pair's step, and its number of common steps."""
-        multiple = 1 / common_step(1 / step for step in self.step_of[0])  # the least common multiple of the steps
+        multiple = _common_multiple(self.step_of[0])
         period = math.ceil(wanted / multiple) * multiple
         nodes = period / self.unit
         if period > 2 * wanted or nodes > LARGEST_PERIOD_STEPS:
@@ -109,3 +114,8 @@ class Members:
                 f"The pairs have no common period of less than {LARGEST_PERIOD_STEPS:.0e} steps of {float(self.unit):.3g}."
             )
         return period, int(nodes)
+
+
+def _common_multiple(steps: Iterable[Fraction]) -> Fraction:
+    """The least common multiple of some steps."""
+    return 1 / common_step(1 / step for step in steps)

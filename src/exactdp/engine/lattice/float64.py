@@ -208,14 +208,12 @@ class Contour:
         for start in range(0, len(plan.kept), BLOCK):
             block = slice(start, start + BLOCK)
             turn, fine = (phases(plan.kept[block], part, plan.nodes) for part in (strides, rests))
-            whole, cosine, sine = np.cos(turn) - 1j * np.sin(turn), np.cos(fine), np.sin(fine)
+            whole, cosine, sine = np.cos(turn) - 1j * np.sin(turn), np.cos(fine).T.copy(), np.sin(fine).T.copy()
             for total, terms in zip(totals, kinds, strict=False):
-                turned = whole * terms[block]
-                real, imag = turned.real.copy(), turned.imag.copy()
-                for first in range(0, len(row), _ROWS):
-                    some = slice(first, first + _ROWS)
-                    i, j = row[some], rest[some]
-                    total[some] += (real[i] * cosine[j] + imag[i] * sine[j]).sum(axis=1)
+                turned = (whole * terms[block])[:, None]
+                # one product for each multiple, all of the same shape, so that a result does not depend on the others
+                products = turned.real.copy() @ cosine + turned.imag.copy() @ sine
+                total += products[row, 0, rest]
         return Totals(totals[0], totals[len(kinds) - 1], *self._terms.totals, nodes=len(plan.kept), phases=2)
 
     def sizes_and_errors(self) -> tuple[Floats, Floats]:

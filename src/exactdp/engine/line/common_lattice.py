@@ -33,12 +33,17 @@ _LISTING, _ASKING = 300.0, 1500.0  # a value listed and counted, and a value ask
 
 def most_nodes_matter(total: TotalLoss, nodes: float) -> bool:
     """Whether a Fourier sum of so many nodes would keep very many: noise so coarse that few phases are far from a peak."""
-    logs = math.log(nodes)
+    return log_share_that_matters(total) > math.log(_MANY_NODES / nodes)
+
+
+def log_share_that_matters(total: TotalLoss) -> float:
+    """log of about the share of the nodes of a Fourier sum that are not negligible. Heuristic: affects speed only."""
+    logs = 0.0
     for part in total.parts:
         if part.loss.step is not None:
             deviation = math.sqrt(part.count * part.loss.mean_variance(-0.5)[1]) / float(part.loss.step)
             logs += min(0.0, math.log(_PEAK_REACH / max(math.pi * deviation, UNDERFLOW)))
-    return logs > math.log(_MANY_NODES)
+    return logs
 
 
 @dataclass(frozen=True)

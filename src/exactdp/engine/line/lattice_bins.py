@@ -8,25 +8,30 @@ list").
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from flint import arb
 
 from exactdp.balls import BITS, ball, precision
+from exactdp.brackets import Bracket
 from exactdp.doubles import ACCOUNT_SLACK, REMAINDER_SLACK, UNDERFLOW, UNIT, Floats, Ints
 from exactdp.engine.line.enumeration import ListedValues, used_lists
-from exactdp.engine.line.protocol import OneByOne, Used
-from exactdp.engine.line.suffix_sums import BLOCK, SUFFIX_UNITS, block_sum, even_suffix_sums
+from exactdp.engine.line.light_values import LightValues, cells_of, split_error
+from exactdp.engine.line.protocol import Used
+from exactdp.engine.line.suffix_sums import BLOCK, SUFFIX_UNITS, block_dot, block_sum, even_suffix_sums
 from exactdp.engine.line.tilts import LineRung
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.engine.payoff import Payoff
 from exactdp.errors import AccuracyError
 
-SLICES = 16
-"""Parts of a cell, so that a threshold has to look at the values of one of them only."""
+SLICES = 24
+"""Parts of a cell at most, so that a threshold has to look at the values of one of them only."""
 
+_SLICED = 8_000  # values for each of them
 _SPARE = 4  # points more than needed, for rounding
 _BIN_UNITS = 64  # units of rounding of exponentials within a cell, and of products
 
@@ -37,52 +42,76 @@ def even_step(lattice: ListedValues) -> float:
     return float((lattice.values[-1] - lattice.values[0]) / (n - 1)) if n > 1 else math.inf
 
 
+def heaviest(lattice: ListedValues) -> float:
+    """A bound of the probability of every point."""
+    return float(lattice.weights.max()) * (1 + lattice.relative) + lattice.absolute + lattice.missing
+
+
 @dataclass(frozen=True)
 class ListCells:
     """A list by the cells of a lattice: for each value the cell, from 0 on, how far it is into its cell, and its weight.
 
-    Values come in the order of the slices of a cell that they lie in: slice i from begins[i] on.
+    Values come in the order of the slices of a cell that they lie in: slice i from begins[i] on. Light values are all at the
+    beginning of their cells.
     """
 
     cell: Ints
     inside: Floats
+    risen: Floats
+    """1 - e^-f of how far they are into their cells."""
     weights: Floats
     begins: Ints
     low: int
-    count: int
+    light: Floats
+    split: LightValues
     crowd: int
     """The most values of one cell."""
     largest: float
 
     @classmethod
-    def of(cls, rest: ListedValues, step: float) -> ListCells:
-        """The cells of a list, each one step long."""
-        cell = np.floor(rest.values / step)
-        inside = rest.values - cell * step
-        np.clip(inside, 0.0, step, out=inside)
-        low = int(cell.min())
-        number = cell.astype(np.int64) - low
-        which = slices_of(inside, step).astype(np.uint8)
-        order = np.argsort(which, kind="stable")
-        begins = np.searchsorted(which[order], np.arange(SLICES + 1))
-        largest = max(abs(float(rest.values.min())), abs(float(rest.values.max())))
-        crowd = int(np.bincount(number).max())
-        return cls(
-            number[order], inside[order], rest.weights[order], begins, low, int(number.max()) + 1, crowd, largest
-        )
+    def of(cls, rest: ListedValues, step: float, light: LightValues | None = None) -> ListCells:
+        """The cells of a list and of light values, each one step long."""
+        light = LightValues() if light is None else light
+        cell, inside = cells_of(rest.values, step)
+        low = min(int(cell.min()), light.low)
+        count = max(int(cell.max()) + 1, light.low + len(light.weights)) - low
+        cell -= low
+        weights, slices = rest.weights, max(1, min(SLICES, len(cell) // _SLICED))
+        begins = np.array([0, len(cell)])
+        if slices > 1:
+            which = slices_of(inside, step, slices).astype(np.uint8)
+            order = np.argsort(which, kind="stable")
+            begins = np.searchsorted(which[order], np.arange(slices + 1))
+            cell, inside, weights = cell[order], inside[order], weights[order]
+        points = np.zeros(count)
+        points[light.low - low : light.low - low + len(light.weights)] = light.weights
+        largest = max(abs(low), abs(low + count)) * step
+        crowd = int(np.bincount(cell).max())
+        risen = -np.expm1(-inside)
+        return cls(cell, inside, risen, weights, begins, low, points, light, crowd, largest)
+
+    @property
+    def count(self) -> int:
+        """How many cells there are."""
+        return len(self.light)
+
+    @property
+    def slices(self) -> int:
+        """In how many parts each is divided."""
+        return len(self.begins) - 1
 
     def slice(self, i: int) -> slice:
         """Where the values of a slice are."""
         return slice(int(self.begins[i]), int(self.begins[i + 1]))
 
 
-def slices_of(inside: Floats, step: float) -> Ints:
+def slices_of(inside: Floats, step: float, slices: int) -> Ints:
     """The slice of a cell in which a value lies: any rule that does not fall with `inside` will do."""
-    result: Ints = np.minimum(inside * (SLICES / step), SLICES - 1).astype(np.int64)
+    result: Ints = np.minimum(inside * (slices / step), slices - 1).astype(np.int64)
     return result
 
 
-class LatticeBins(OneByOne):
+class LatticeBins:
     """A total loss under one tilt: points of a lattice, ascending and evenly apart, and a list of everything else."""
 
     def __init__(
@@ -99,33 +128,20 @@ class LatticeBins(OneByOne):
         """How many values were listed; the same for every threshold."""
         return used_lists(self._payoff, (len(self._rest.values), len(self._lattice.values)))
 
-    def _weights(self, which: slice) -> tuple[Floats, Floats]:
-        """w e^{-s f} of some values, f how far they are into their cells, for s = tilt and tilt + 1."""
-        inside = self._cells.inside[which]
-        slow = self._cells.weights[which] * np.exp(-self._lam * inside)
-        return slow, slow * np.exp(-inside)
-
     @cached_property
-    def _table(self) -> Floats:
-        """Sums of these over the values of each cell: of both kinds, in each slice. All numbers added are non-negative."""
-        result = np.empty((2, SLICES, self._cells.count))
-        for i in range(SLICES):
-            which = self._cells.slice(i)
-            for kind, weights in enumerate(self._weights(which)):
-                result[kind, i] = np.bincount(self._cells.cell[which], weights, minlength=self._cells.count)
-        return result
+    def _weights(self) -> tuple[Floats, Floats]:
+        """w e^{-tilt f} of all values, f how far they are into their cells, and the same times 1 - e^-f."""
+        slow = self._cells.weights * np.exp(-self._lam * self._cells.inside)
+        return slow, slow * self._cells.risen
 
-    def _sides(self, into: float) -> tuple[Floats, Floats]:
-        """The sums of both kinds over the values of each cell that are not beyond `into`, and over those that are."""
-        cells = self._cells
-        here = int(slices_of(np.array([into]), self._step)[0])
-        which = cells.slice(here)
-        beyond, cell = cells.inside[which] > into, cells.cell[which]
-        near, far = self._table[:, :here].sum(axis=1), self._table[:, here + 1 :].sum(axis=1)
-        for kind, weights in enumerate(self._weights(which)):
-            near[kind] += np.bincount(cell[~beyond], weights[~beyond], minlength=cells.count)
-            far[kind] += np.bincount(cell[beyond], weights[beyond], minlength=cells.count)
-        return near, far
+    def _in_slice(self, i: int) -> Iterator[Floats]:
+        """Sums of both kinds over the values of a slice in each cell. All numbers added are non-negative."""
+        which = self._cells.slice(i)
+        for weights in self._weights:
+            sums: Floats = np.bincount(self._cells.cell[which], weights[which], self._cells.count).astype(
+                np.float64, copy=False
+            )
+            yield sums
 
     @cached_property
     def _points(self) -> _Points:
@@ -136,8 +152,16 @@ class LatticeBins(OneByOne):
         high = low + self._cells.count + math.ceil((self._rung.high - self._rung.low) / self._step) + 3 * _SPARE
         return _Points(self._lattice.weights, (self._step, self._lam), low, high)
 
-    def one(self, y: arb) -> tuple[float, float, float, float]:
+    def evaluate(self, thresholds: list[arb]) -> tuple[Bracket, Floats]:
         """The sums over both sides of every cell (Theorem 13)."""
+        asked = [self._threshold(y) for y in thresholds]
+        near, everything = self._asked(asked, beyond=False)
+        far, _ = self._asked(asked, beyond=True)
+        found = [self._bounds(*of, everything) for of in zip(asked, near, far, strict=True)]
+        low, high, slope = np.array(found).reshape(-1, 3).T * np.array([t.slip for t in asked])
+        return Bracket(np.array([t.log_scale for t in asked]), low, high), slope
+
+    def _threshold(self, y: arb) -> _Threshold:
         with precision(BITS):
             exact = self._log_moment - ball(self._tilt) * y
             log_scale = float(exact.mid())
@@ -146,80 +170,121 @@ class LatticeBins(OneByOne):
             start = float((y - self._anchor).mid()) - float(self._lattice.values[0])
         whole = math.floor(start / self._step)
         into = min(max(start - whole * self._step, 0.0), self._step)
-        # the point that values of cell 0 ask for first if they are beyond; the others ask for the next one
         first = whole - self._cells.low
         if not self._points.has(first - self._cells.count, first + 2):
             raise AccuracyError("The lists do not apply: another tilt is meant for this threshold.")
-        low, high, slope = self._bounds(first, into, abs(start))
-        return log_scale, low * slip, high * slip, slope * slip
+        here = int(slices_of(np.array([into]), self._step, self._cells.slices)[0])
+        return _Threshold(first, into, here, abs(start), log_scale, slip)
 
-    def _bounds(self, first: int, into: float, shift: float) -> tuple[float, float, float]:
+    def _asked(self, asked: list[_Threshold], *, beyond: bool) -> tuple[list[_Asked], Floats]:
+        """What the values on one side of each threshold's place in their cells find; and the sums of the first kind over all
+        slices: one slice after the other, so that what is asked together does not matter."""
+        cells, found = self._cells, dict[int, _Asked]()
+        rows = np.zeros((2, cells.count))
+        if not beyond:
+            rows[0] = cells.light
+        filled = 0 if beyond else 1  # rows that are not 0
+        order = range(cells.slices)
+        for i in reversed(order) if beyond else order:
+            which = cells.slice(i)
+            for n, threshold in enumerate(asked):
+                if threshold.slice == i:
+                    mine = (cells.inside[which] > threshold.into) == beyond
+                    values = (part[which][mine] for part in (cells.cell, *self._weights))
+                    at = self._points.place(threshold.first + (not beyond))
+                    found[n] = _Side(rows[:filled], *values).ask(self._points, at, self._payoff)
+            for row, more in zip(rows, self._in_slice(i), strict=True):
+                row += more
+            filled = 2
+        return [found[n] for n in range(len(asked))], rows[0]
+
+    def _bounds(self, asked: _Threshold, near: _Asked, far: _Asked, everything: Floats) -> tuple[float, float, float]:
         """Lower and upper bounds and the slope in units of exp(log_scale)."""
-        points, sides = self._points, self._sides(into)
-        lam, h, rest, lattice = self._lam, self._step, self._rest, self._lattice
-        # e^{-s d}, d = f - into for values beyond, f - into + h for the others
-        (near, near_fast), (beyond, beyond_fast) = (
-            (math.exp(lam * away) * side[0], math.exp((lam + 1) * away) * side[1])
-            for away, side in zip((into - h, into), sides, strict=True)
+        points, cells, lam, h, rest, lattice = (
+            *(self._points, self._cells),
+            *(self._lam, self._step, self._rest, self._lattice),
         )
-        here, after = points.of(first, len(near)), points.of(first + 1, len(near))
-        discounted = block_sum(beyond_fast * here.discounted + near_fast * after.discounted)
+        # e^{-tilt d}, d = f - away: away is `into` for values beyond, and a step less for the others
+        sides = ((far, asked.into), (near, asked.into - h))
+        discounted = math.fsum(math.exp((lam + 1) * away) * (s.discounted - s.rise) for s, away in sides)
         error = rest.value_error + lattice.value_error
-        error += 8 * UNIT * (shift + 2 * self._cells.largest + 2 * points.length)
-        crowd = self._cells.crowd + SLICES
-        steps = 2 * BLOCK + 4 * points.count / BLOCK + crowd + SUFFIX_UNITS + _BIN_UNITS + 4 * abs(lam)
+        error += 8 * UNIT * (asked.size + 2 * cells.largest + 2 * points.length)
+        steps = 2 * BLOCK + 4 * points.count / BLOCK + cells.crowd + cells.slices
+        steps += SUFFIX_UNITS + _BIN_UNITS + 4 * abs(lam)
         relative = rest.relative + lattice.relative + steps * UNIT + (abs(lam) + 1) * 2 * error
         if self._payoff is Payoff.DELTA:
-            before = points.of(first - 1, len(near))
-            over = math.exp((lam + 1) * 2 * h) * block_sum(beyond * before.above + near * here.above)
-            gains = block_sum(beyond * here.gains + near * after.gains)
-            # 1 - e^{-d} is a difference of two sums, which costs as many units of them as they lose
-            value = gains + block_sum((beyond - beyond_fast) * here.discounted + (near - near_fast) * after.discounted)
-            wrong = over * (2 * error + 2 * (_BIN_UNITS + crowd) * UNIT)
-            wrong += (value + over * h) * math.expm1(min(2 * relative, 700.0))
+            # 1 - e^{-d} = (1 - e^away) + e^away (1 - e^-f), a difference of the size of a step for values beyond
+            value = math.fsum(
+                math.exp(lam * away) * (s.other - math.expm1(away) * s.discounted + math.exp(away) * s.rise)
+                for s, away in sides
+            )
+            lowest = points.place(asked.first - 1)
+            tails = block_dot(everything, points.above[lowest : lowest + cells.count])
+            over = math.exp((lam + 1) * 3 * h) * tails
+            wrong = 2 * error * over + (value + 4 * h * over) * math.expm1(min(2 * relative, 700.0))
             largest = 1 / (1 + lam)
         else:
-            before = points.of(first - 1, len(near))
-            below = math.exp(lam * h) * block_sum(beyond * before.below + near * here.below)
-            value = discounted + below
-            wrong = value * math.expm1(min(relative + 2 * error, 700.0))
+            # the points before those that are asked for, a step less away
+            value = discounted + math.fsum(math.exp(lam * (away + h)) * s.other for s, away in sides)
+            wrong = value * math.expm1(min(2 * relative + 2 * error, 700.0))
             largest = 1.0
         wrong += (rest.absolute + lattice.absolute) * (1 + ACCOUNT_SLACK) * largest
+        wrong += cells.split.split * split_error(h, lam, cells.split.tilt, heaviest(lattice))
         wrong *= 1 + REMAINDER_SLACK
         missing = (rest.missing + lattice.missing) * largest * (1 + REMAINDER_SLACK)
         lower = max(value - wrong, 0.0) * (1 - 8 * UNIT)
         return lower, (value + wrong + missing) * (1 + 16 * UNIT) + UNDERFLOW, discounted
 
 
-class _Sums:
-    """The sums of a lattice at the points that the cells of a list ask for, cell 0 first."""
+class _Threshold(NamedTuple):
+    """The first point that values of cell 0 ask for if they are beyond `into`, how far the threshold is into its cell; the others
+    ask for the next point."""
 
-    def __init__(self, points: _Points, which: slice) -> None:
-        self._points, self._which = points, which
+    first: int
+    into: float
+    slice: int
+    size: float
+    log_scale: float
+    slip: float
 
-    @property
-    def above(self) -> Floats:
-        """Of w e^{-tilt (x - x_j)} over the points from x_j on."""
-        return self._points.above[self._which][::-1]
 
-    @property
-    def discounted(self) -> Floats:
-        """Of w e^{-(tilt + 1) (x - x_j)}."""
-        return self._points.discounted[self._which][::-1]
+class _Asked(NamedTuple):
+    """Sums over some values of a list of what each finds at the first point of the lattice above the threshold."""
 
-    @property
-    def gains(self) -> Floats:
-        """Of w e^{-tilt (x - x_j)} (1 - e^{-(x - x_j)})."""
-        return self._points.gains[self._which][::-1]
+    other: float
+    """The gains of delta; for 1 - delta the sums over the points before."""
+    discounted: float
+    rise: float
+    """That of `discounted` with the second kind of weights."""
 
-    @property
-    def below(self) -> Floats:
-        """Of w e^{tilt (x_j - x)} over the points up to x_j, tilt < 0."""
-        return self._points.below[self._which][::-1]
+
+class _Side(NamedTuple):
+    """Values of a list on one side of the threshold's place in their cells: sums of both kinds for each cell, and some more one
+    by one."""
+
+    rows: Floats
+    cell: Ints
+    slow: Floats
+    rise: Floats
+
+    def ask(self, points: _Points, at: int, payoff: Payoff) -> _Asked:
+        """What cell 0 finds at place `at`, the next cells at the places after it."""
+        count, asked = self.rows.shape[1], self.cell + at
+        own, discounted = points.discounted[at : at + count], points.discounted[asked]
+        other, move = (points.gains, 0) if payoff is Payoff.DELTA else (points.below, 1)
+        sums = [block_sum(self.slow * other[asked + move])]
+        sums += [block_sum(weights * discounted) for weights in (self.slow, self.rise)]
+        for row, kinds in zip(self.rows, ((0, 1), (2,)), strict=False):
+            for kind in kinds:
+                sums[kind] += block_dot(row, other[at + move : at + move + count] if kind == 0 else own)
+        return _Asked(*sums)
 
 
 class _Points:
-    """The lattice from point `low` to `high`, with no weight outside of its own points, and the sums over its ends."""
+    """The lattice from point `low` to `high`, with no weight outside of its own points, and the sums over its ends.
+
+    Points come in descending order, so that the cells of a list ask for one after the other.
+    """
 
     def __init__(self, weights: Floats, step_and_tilt: tuple[float, float], low: int, high: int) -> None:
         self._step, self._lam = step_and_tilt
@@ -233,28 +298,31 @@ class _Points:
         """Whether all of these are there."""
         return self._low <= low and high < self._low + self.count
 
-    def of(self, first: int, cells: int) -> _Sums:
-        """Those for cells whose cell 0 asks for the point `first`, the next ones for those before it."""
-        start = first - cells + 1 - self._low
-        return _Sums(self, slice(start, start + cells))
+    def place(self, point: int) -> int:
+        """Where the sums of a point are."""
+        return self._low + self.count - 1 - point
 
     @cached_property
     def above(self) -> Floats:
-        """Sums over the points from each on, discounted by the tilt."""
-        return even_suffix_sums(self._weights, self._step, self._lam)
+        """Sums of w e^{-tilt (x - x_j)} over the points from x_j on."""
+        return _reversed(even_suffix_sums(self._weights, self._step, self._lam))
 
     @cached_property
     def discounted(self) -> Floats:
-        """Discounted by tilt + 1."""
-        return even_suffix_sums(self._weights, self._step, self._lam + 1)
+        """Of w e^{-(tilt + 1) (x - x_j)}."""
+        return _reversed(even_suffix_sums(self._weights, self._step, self._lam + 1))
 
     @cached_property
     def gains(self) -> Floats:
-        """As in `Enumeration`: a telescoping sum over the gaps between neighbours."""
-        c = np.append(self.above[1:], 0.0) * (-math.expm1(-self._step) * math.exp(-self._lam * self._step))
-        return even_suffix_sums(c, self._step, self._lam + 1)
+        """Of w e^{-tilt (x - x_j)} (1 - e^{-(x - x_j)}): as in `Enumeration`, a telescoping sum over gaps between neighbours."""
+        c = np.append(self.above[-2::-1], 0.0) * (-math.expm1(-self._step) * math.exp(-self._lam * self._step))
+        return _reversed(even_suffix_sums(c, self._step, self._lam + 1))
 
     @cached_property
     def below(self) -> Floats:
-        """Sums over the points up to each, tilt < 0."""
-        return even_suffix_sums(self._weights[::-1], self._step, -self._lam)[::-1]
+        """Of w e^{tilt (x_j - x)} over the points up to x_j, tilt < 0."""
+        return even_suffix_sums(self._weights[::-1], self._step, -self._lam)
+
+
+def _reversed(sums: Floats) -> Floats:
+    return np.ascontiguousarray(sums[::-1])

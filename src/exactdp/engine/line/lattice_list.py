@@ -17,15 +17,16 @@ from flint import arb
 
 from exactdp.balls import BITS, ball, precision
 from exactdp.cache import Recent
-from exactdp.doubles import ACCOUNT_SLACK, SUM_SLACK, UNIT, Floats, Ints
-from exactdp.engine.line.common_lattice import LatticeDivision, divided, most_nodes_matter
+from exactdp.doubles import ACCOUNT_SLACK, SUM_SLACK, UNIT, Floats
+from exactdp.engine.line.common_lattice import MOST_LISTED, LatticeDivision, divided, most_nodes_matter
 from exactdp.engine.line.enumeration import Enumeration, ListedValues, fold
-from exactdp.engine.line.lattice_bins import LatticeBins, ListCells, even_step
+from exactdp.engine.line.lattice_bins import LatticeBins, ListCells, even_step, heaviest
+from exactdp.engine.line.light_values import MOST_POINTS, LightValues, heavy_and_light, joined_but_for, split_error
 from exactdp.engine.line.suffix_sums import MOST_STEP
 from exactdp.engine.line.tilts import LineRung
 from exactdp.engine.line.total_loss import Part, TotalLoss
 from exactdp.engine.payoff import Payoff
-from exactdp.engine.sieve.windows import ranges
+from exactdp.errors import AccuracyError
 from exactdp.mechanisms.loss import Atoms
 
 TILT = Fraction(-1, 2)
@@ -40,14 +41,17 @@ NODES = 1e7
 LONG_LIST = 100_000
 """Values of a list from which they may be counted by cells of the lattice, and from which more of them are left out."""
 
-_CUT = 1e-22  # tilted mass that one mechanism, or one step on the lattice, may leave out
+_CUT = 1e-20  # tilted mass that one mechanism, or one step on the lattice, may leave out
 _CUT_LIST = 1e-15  # the same for the whole list of the others
 _CUT_LONG_LIST = 4e-13  # and for one of more values than LONG_LIST
 _CUT_LATTICE = 1e-15  # and for the ends of the lattice at last
 _MOST = 4  # times the expected number of values: a list that is longer is given up
-_HALVINGS = 40
 _UNDER_HELD = 3
-_FULL = 1.0  # values for each cell from which that pays
+_FEW_LISTED = 8000.0  # values up to which nothing is split, nor where they are fewer than steps in a deviation
+_SPLIT_ERROR = 2e-14  # what it may cost at tilts like those of delta = e^-75 to split light values once
+_FAR, _MOST_LIGHT = 150.0, 1e-5
+_DEVIATIONS = 20.0  # on which light values lie
+_LONGEST_STEP = MOST_STEP / 8  # of a lattice on which light values are split, so that this serves most tilts
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,10 @@ class LatticeLists:
     total: TotalLoss
     rest: ListedValues
     lattice: ListedValues
+    light: LightValues | None = None
+    """Values of the rest of little probability, where these are split between points of the lattice."""
+    each: tuple[ListedValues, ...] = ()
+    """The values of each part of the rest, where some are split."""
     _under: Recent[int, Enumeration | LatticeBins] = field(
         default_factory=lambda: Recent(_UNDER_HELD), init=False, repr=False, compare=False
     )
@@ -82,9 +90,18 @@ class LatticeLists:
         on = [(p, s) for p, s in zip(total.parts, division.strides, strict=True) if s]
         off = [p for p, s in zip(total.parts, division.strides, strict=True) if not s]
         lattice = lattice_values(on, division.step)
+        each = values_of_each(off) if lattice is not None else None
+        if lattice is None or each is None:
+            return None
+        most, step = int(_MOST * division.listed) + 1000, even_step(lattice)
+        if _splitting_pays(off, division.listed, step):
+            tilt, mass = _splitting(total, lattice)
+            both = heavy_and_light(each, step, tilt, mass, most)
+            if both is not None:
+                return cls(total, both[0], lattice, both[1], tuple(each))
         cut = _CUT_LIST if division.listed < LONG_LIST else _CUT_LONG_LIST
-        rest = listed_values(off, int(_MOST * division.listed) + 1000, cut) if lattice is not None else None
-        return cls(total, rest, lattice) if lattice is not None and rest is not None else None
+        rest = listed_values(each, most, cut)
+        return None if rest is None else cls(total, rest, lattice)
 
     @property
     def tilts(self) -> HalfTilts:
@@ -96,28 +113,45 @@ class LatticeLists:
 
         def make() -> Enumeration | LatticeBins:
             with precision(BITS):
-                anchor = self.rest.anchor + ball(rung.index * (_apart(self.total) or 0))
-            rest = replace(self.rest, anchor=anchor)
-            if self._is_long and self._step * float(rung.tilt + 1) <= MOST_STEP:
-                return LatticeBins(self.total, rung, rest, self.lattice, self._cells)
+                moved = ball(rung.index * (_apart(self.total) or 0))
+                if self.light is not None and even_step(self.lattice) * float(rung.tilt + 1) <= MOST_STEP:
+                    rest = replace(self.rest, anchor=self.rest.anchor + moved)
+                    return LatticeBins(self.total, rung, rest, self.lattice, self._cells)
+                rest = replace(self._whole, anchor=self._whole.anchor + moved)
             both = sorted((rest, self.lattice), key=lambda v: len(v.values))
             return Enumeration(self.total, rung.payoff, rung.tilt, *both)
 
         return self._under.get(rung.index, make)
 
-    @property
-    def _step(self) -> float:
-        return even_step(self.lattice)
-
-    @property
-    def _is_long(self) -> bool:
-        """Whether it pays to count the list by cells of the lattice. Heuristic: affects speed only."""
-        n = len(self.rest.values)
-        return n > LONG_LIST and n > _FULL * float(np.ptp(self.rest.values)) / self._step
-
     @cached_property
     def _cells(self) -> ListCells:
-        return ListCells.of(self.rest, self._step)
+        return ListCells.of(self.rest, even_step(self.lattice), self.light)
+
+    @cached_property
+    def _whole(self) -> ListedValues:
+        """The rest with nothing split."""
+        found = listed_values(list(self.each), MOST_LISTED, _CUT_LONG_LIST) if self.light is not None else self.rest
+        if found is None:
+            raise AccuracyError(
+                "The lists do not apply: the threshold is too far from the mean for values that are split."
+            )
+        return found
+
+
+def _splitting_pays(parts: list[Part], listed: float, step: float) -> bool:
+    """Whether points of the lattice are few beside so many values. Heuristic: affects speed only."""
+    deviation = math.sqrt(math.fsum(p.count * p.loss.mean_variance(-0.5)[1] for p in parts))
+    points = deviation / step
+    return step <= _LONGEST_STEP and listed > max(_FEW_LISTED, points) and _DEVIATIONS * points <= MOST_POINTS
+
+
+def _splitting(total: TotalLoss, lattice: ListedValues) -> tuple[float, float]:
+    """At which tilt light values are best split, and how much tilted mass may be, each value two or three times. Heuristic:
+    affects speed and accuracy only."""
+    step = even_step(lattice)
+    far = min(math.sqrt(_FAR / float(_apart(total) or 1)), MOST_STEP / step)
+    tilt = max(round(far - 1) - 0.5, 0.0)
+    return tilt, min(_SPLIT_ERROR / split_error(step, far, tilt, heaviest(lattice)), _MOST_LIGHT)
 
 
 def _apart(total: TotalLoss) -> Fraction | None:
@@ -132,9 +166,10 @@ def lists_suit(total: TotalLoss, nodes: float = NODES) -> LatticeDivision | None
 
     Heuristic: affects speed and accuracy only.
     """
+    if not most_nodes_matter(total, min(nodes, NODES)):  # the quickest to tell
+        return None
     apart = _apart(total)
-    suits = apart is not None and apart <= FURTHEST and most_nodes_matter(total, min(nodes, NODES))
-    return divided(total) if suits else None
+    return divided(total) if apart is not None and apart <= FURTHEST else None
 
 
 def _atoms(part: Part) -> tuple[arb, Atoms] | None:
@@ -191,9 +226,8 @@ def _ends(weights: Floats, cut: float) -> tuple[int, int, float]:
     return low, high, lost * (1 + SUM_SLACK)
 
 
-def listed_values(parts: list[Part], most: int, cut: float) -> ListedValues | None:
-    """All values of some parts but for a mass of about `cut`; None if they are more than `most`."""
-    found = ListedValues(arb(0), np.zeros(1), np.ones(1), 0.0, 0.0, 0.0)
+def values_of_each(parts: list[Part]) -> list[ListedValues] | None:
+    """The values of each of some parts; None if there are too many."""
     lists = []
     with precision(BITS):
         for part in parts:
@@ -205,44 +239,15 @@ def listed_values(parts: list[Part], most: int, cut: float) -> ListedValues | No
             error = 3 * UNIT * float(np.max(np.abs(values)))
             rounding = atoms.relative, atoms.missing, atoms.absolute
             lists.append(ListedValues(anchor, values, atoms.weights, error, *rounding))
+    return lists
+
+
+def listed_values(lists: list[ListedValues], most: int, cut: float) -> ListedValues | None:
+    """All sums of a value of each list but for a mass of about `cut`; None if they are more than `most`."""
+    found = ListedValues(arb(0), np.zeros(1), np.ones(1), 0.0, 0.0, 0.0)
     for one_list in sorted(lists, key=lambda v: len(v.values)):
         joined = joined_but_for(found, one_list, cut / len(lists), most)
         if joined is None:
             return None
         found = joined
     return found
-
-
-def joined_but_for(one: ListedValues, two: ListedValues, cut: float, most: int) -> ListedValues | None:
-    """The sums of a value here and a value there, of which those of the least probability, at most `cut` together, are left out
-    without being looked at; None if more than `most` are left."""
-    places = [np.argsort(-v.weights) for v in (one, two)]
-    a, b = (v.weights[place] for v, place in zip((one, two), places, strict=True))
-    tails = np.append(np.cumsum(b[::-1])[::-1], 0.0) * (1 + SUM_SLACK)
-
-    def beyond(log_least: float) -> tuple[Ints, float]:
-        """How many of `b` are kept for each of `a` where products are at least so large, and the mass of the others."""
-        count = len(b) - np.searchsorted(b[::-1], math.exp(log_least) / a, side="left")
-        return count, float(np.sum(a * tails[count])) * (1 + SUM_SLACK)
-
-    low, high = math.log(cut) - 60.0, 0.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if beyond(middle)[1] <= cut else (low, middle)
-    count, lost = beyond(low)
-    if int(count.sum()) > most:
-        return None
-    i = np.repeat(places[0], count)
-    j = places[1][ranges(np.zeros(len(count), dtype=np.int64), count - 1)]
-    values, weights = one.values[i] + two.values[j], one.weights[i] * two.weights[j]
-    with precision(BITS):
-        anchor = one.anchor + two.anchor
-    return ListedValues(
-        anchor,
-        values,
-        weights,
-        one.value_error + two.value_error + UNIT * float(np.max(np.abs(values))),
-        one.relative + two.relative + 2 * UNIT,
-        one.missing + two.missing + lost,
-        (one.absolute + two.absolute) * (1 + ACCOUNT_SLACK),
-    )

@@ -3,10 +3,11 @@
 A threshold is answered by the first of these that applies and that the effort allows, and where that leaves bounds wide by the
 next ones as well, the narrowest ends winning (docs/which-method.md):
 
-    closed form      one mechanism alone that has one
+    closed form      one mechanism alone that has one; a long list of losses alone is a sum
     enumeration      all values of the loss listed, where they are few
     conditioning     coarse parts listed, the rest by another method, where the loss comes in clumps
     Fourier sum      without a lattice, where the effort allows a fine smoothing
+    steps cut off    what one large output adds in closed form, the rest by a Fourier sum, for a sampled mechanism
     large steps      conditioning on the number of large steps, where a sampled loss is rarely large and mostly next to nothing
     grid             losses split between the points of a grid, where they can be listed
     Fourier sum      smoothed as finely as the effort allows, if that is not very fine
@@ -33,6 +34,7 @@ from exactdp.doubles import FORMULA_SLACK, UNDERFLOW, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.grid.grid_fft import FEWEST_POINTS, GridFFT
 from exactdp.engine.line.conditioning import Conditioning, list_coarse, split_coarse
+from exactdp.engine.line.cut_steps import CutMethod, cut_steps, has_much_noise, rarely_sampled
 from exactdp.engine.line.dense_fft import DenseFFT
 from exactdp.engine.line.enumeration import Enumeration, expected_values, halves, list_values
 from exactdp.engine.line.float64 import LineContour
@@ -57,8 +59,8 @@ ENUMERATED_UP_TO = math.log(4e11)
 FINE_SUM = 1e-9
 """What smoothing may cost, relative to the answer, for a Fourier sum to be asked before the grid."""
 
-_METHODS = 7  # enumeration, conditioning, fine Fourier sum, large steps, grid, Fourier sum, large steps after all
-_LABELLED, _FOURIER = 3, 5
+_METHODS = 10  # those of _method
+_CUT, _LABELLED, _FOURIER = 2, 5, 7
 _SMOOTHED = 2  # from here on values are smoothed or split
 _HELD = 6 * _METHODS  # methods of rungs
 _COARSER = 100.0  # of what smoothing may cost: a part of a larger answer that is narrower is not asked for again
@@ -169,11 +171,13 @@ class LineMethods:
         found: tuple[Bracket, Floats] | None = None
         wide, asked = list(range(len(thresholds))), set[int]()
         answering: list[Method | None] = [None] * len(thresholds)
+        has_list = False
         for place in range(_METHODS):
-            if place >= _SMOOTHED and self._method(rung, 0) is not None and found is not None:
+            if place >= _SMOOTHED and has_list and found is not None:
                 break
             try:
                 method = self._method(rung, place)
+                has_list = has_list or (place == 0 and method is not None)
                 if method is None or id(method) in asked:
                     continue
                 asked.add(id(method))
@@ -209,11 +213,14 @@ class LineMethods:
         makers: list[Callable[[LineRung], Method | None]] = [
             self.enumeration,
             self.conditioning,
+            self._cut_at_once,
             self._fine_sum,
+            self._quickly_cut,
             self.large_steps,
             self.grid,
             self.fourier_sum,
             self._labelled_after_all,
+            self._cut_after_all,
         ]
         return self._held.get((rung.payoff, rung.index, rung.part, place), lambda: (makers[place](rung),))[0]
 
@@ -237,9 +244,25 @@ class LineMethods:
         rest = LineMethods(found[1], less, self.depth + 1)
         return Conditioning(self.total, found[1], rung.payoff, rung.tilt, listed, rest)
 
+    def cut_steps(self, rung: LineRung) -> CutMethod | None:
+        """Steps cut off where one alone decides, if all are of one sampled mechanism."""
+        return cut_steps(self.total, rung, self.effort)
+
+    def _cut_at_once(self, rung: LineRung) -> CutMethod | None:
+        """The same where records are so rarely sampled that a Fourier sum for all outputs will not do."""
+        return self.cut_steps(rung) if rarely_sampled(self.total) else None
+
+    def _quickly_cut(self, rung: LineRung) -> CutMethod | None:
+        """The same where there is so much noise that its Fourier sum is short."""
+        return self.cut_steps(rung) if self._method(rung, _CUT) is None and has_much_noise(self.total) else None
+
     def _labelled_after_all(self, rung: LineRung) -> LargeSteps | None:
         """Large steps told apart where nothing else is narrow: a sum of few steps decays slowly, that of large ones does not."""
         return self.large_steps(rung, -math.inf) if self._method(rung, _LABELLED) is None else None
+
+    def _cut_after_all(self, rung: LineRung) -> CutMethod | None:
+        """Steps cut off where nothing else is narrow, with whatever noise."""
+        return None if has_much_noise(self.total) else self.cut_steps(rung)
 
     def large_steps(self, rung: LineRung, worth: float = WORTH) -> LargeSteps | None:
         """The sum over the number of large steps, if that is expected to cancel less."""
@@ -291,6 +314,7 @@ class LineMethods:
 
         yield "direct enumeration", lambda: asked(self.enumeration(rung))
         yield "coarse parts listed", lambda: asked(self.conditioning(rung))
+        yield "steps cut off", lambda: asked(self.cut_steps(rung))
         yield "sum over numbers of large steps", lambda: asked(self.large_steps(rung, -math.inf))
         yield "smoothed Fourier sum", lambda: asked(self.fourier_sum(rung))
         yield "losses split on a grid", lambda: asked(self.grid(rung))

@@ -28,6 +28,13 @@ def block_sum(terms: Floats) -> float:
     return math.fsum(padded.reshape(-1, BLOCK).sum(axis=1))
 
 
+def block_dot(x: Floats, y: Floats) -> float:
+    """The sum of all products, likewise."""
+    whole = len(x) // BLOCK * BLOCK
+    blocks = np.einsum("ij,ij->i", x[:whole].reshape(-1, BLOCK), y[:whole].reshape(-1, BLOCK))
+    return math.fsum(blocks) + float(np.dot(x[whole:], y[whole:]))
+
+
 def suffix_sums(x: Floats, w: Floats, s: float) -> Floats:
     """S_i = sum over j >= i of w_j e^{-s (x_j - x_i)}, s > 0, x ascending.
 
