@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -88,11 +87,22 @@ def number(page: Page, tile: str) -> float | None:
 
 
 def shows(page: Page, tile: str, expected: float) -> None:
-    """Wait until a tile shows this number, to 11 digits: it is a bound by other contours than those of `expected`."""
+    """Wait until a tile shows this number, to 11 digits: it is a bound by other contours than those of `expected`.
+
+    One reading decides: where edits follow each other, a second may find the answer to an edit that was taken back.
+    """
     close = pytest.approx(expected, rel=1e-11, abs=0)
-    with contextlib.suppress(AssertionError):
-        wait_for(lambda: number(page, tile) == close)
-    assert number(page, tile) == close
+    readings: list[float | None] = []
+
+    def is_right() -> bool:
+        readings.append(number(page, tile))
+        return readings[-1] == close
+
+    try:
+        wait_for(is_right)
+    except AssertionError:
+        said = page.locator("#notices, #working:visible, #stale:visible, #cell-error").all_inner_texts()
+        pytest.fail(f"{tile} shows {readings[-1]}, not {expected}; the page says {said}")
 
 
 def cell(page: Page, query: str, level: str) -> Locator:

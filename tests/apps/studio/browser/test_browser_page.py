@@ -42,6 +42,8 @@ def test_the_table_is_edited_by_keyboard_alone(page: Page) -> None:
     page.keyboard.type("0.3")
     page.keyboard.press("Escape")
     expect(cell(page, "age_38_groups * sex", "State")).to_have_value("999/10000")
+    expect(page.locator("#working")).to_be_hidden()
+    written(page)  # the page is at rest: what it shows is not the number before "0.3" was typed
     shows(page, "epsilon-value", edited.proxy.epsilon("1e-10"))
     page.keyboard.press("Tab")
     expect(cell(page, "age_38_groups * sex", "County")).to_be_focused()
