@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -144,6 +144,13 @@ def whole(value: object, name: str, least: int, most: int | None = None) -> int:
     if most is not None and result > most:
         raise InvalidInputError(f"{name} must be at most {most}. Found {shown(value)}.")
     return result.numerator
+
+
+def total(terms: Iterable[Fraction]) -> Fraction:
+    """The sum, much faster than `sum` where most denominators have much in common, as those of budgets do."""
+    held = list(terms)
+    common = math.lcm(*(term.denominator for term in held))
+    return Fraction(sum(term.numerator * (common // term.denominator) for term in held), common)
 
 
 def log_rational(value: Fraction) -> float:

@@ -42,6 +42,7 @@ from exactdp.numbers import (
     read_epsilon,
     read_share,
     shown,
+    total,
     whole,
 )
 from exactdp.widths import checked, log_widths, relative_widths, warn_if_wide
@@ -149,7 +150,8 @@ class Composition:
     def rho(self) -> Fraction | float:
         """A zCDP parameter of the composition, exact for Gaussian noise; infinite if a mechanism has none."""
         parts = [n * m.rho for m, n in self._counts.items()]
-        return math.inf if math.inf in parts else sum((Fraction(p) for p in parts), Fraction(0))
+        has_none = any(isinstance(p, float) and math.isinf(p) for p in parts)
+        return math.inf if has_none else total(Fraction(p) for p in parts)
 
     @property
     def mu(self) -> float:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from exactdp import numerals
 from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import LARGEST_SIGMA2, SMALLEST_SIGMA2
-from exactdp.numbers import LARGEST_RHO, rational, shown
+from exactdp.numbers import LARGEST_RHO, rational, shown, total
 
 NUMBER = re.compile(r"[+-]?([0-9]+/[0-9]+|([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)")
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
@@ -60,11 +60,11 @@ def within(value: Fraction, written: object, what: str, limits: str, place: str)
 
 def must_be_one(shares: Iterable[Fraction], what: str) -> None:
     """Refuse shares that do not sum to 1."""
-    total = exact_sum(shares)
-    if total != 1:
-        gap = f"{float(abs(total - 1)):.3g} too {'much' if total > 1 else 'little'}"
+    found = exact_sum(shares)
+    if found != 1:
+        gap = f"{float(abs(found - 1)):.3g} too {'much' if found > 1 else 'little'}"
         raise InvalidInputError(
-            f"{what} must sum to exactly 1. Found {about(total)}, which is {gap}; write thirds and the like as 1/3."
+            f"{what} must sum to exactly 1. Found {about(found)}, which is {gap}; write thirds and the like as 1/3."
         )
 
 
@@ -77,7 +77,7 @@ def exact_sum(numbers: Iterable[Fraction]) -> Fraction:
             raise InvalidInputError(
                 "The numbers must have a common denominator of at most 1,900 digits. Found a longer one; round them."
             )
-    return Fraction(sum(term.numerator * (common // term.denominator) for term in terms), common)
+    return total(terms)
 
 
 def about(value: Fraction) -> str:

@@ -18,13 +18,13 @@ from exactdp.accounting.composition import Composition
 from exactdp.arithmetic_state import steady
 from exactdp.census.cell_noise import USUAL, CellNoise
 from exactdp.census.grids import Grids
-from exactdp.census.spine import Table, bypass, bypass_each, total
+from exactdp.census.spine import Table, bypass, bypass_each
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.neighbours import ADD_REMOVE, REPLACE
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.mechanism import Mechanism
 from exactdp.notebooks import repr_html
-from exactdp.numbers import LARGEST_RHO, Number, exact_text, positive, rational, shown
+from exactdp.numbers import LARGEST_RHO, Number, exact_text, positive, rational, shown, total
 
 if TYPE_CHECKING:
     from exactdp.census.study import Study

@@ -6,12 +6,12 @@ above that is not bypassed and is spread over that level's queries in proportion
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 
 from exactdp.arithmetic_state import steady
 from exactdp.errors import InvalidInputError
+from exactdp.numbers import total
 
 Table = Mapping[str, Mapping[str, Fraction]]
 """Level (top first) -> query -> rho."""
@@ -64,13 +64,6 @@ def _spread(queries: Mapping[str, Fraction], factor: Fraction) -> dict[str, Frac
         return dict(queries)
     times = {rho: rho * factor for rho in set(queries.values())}  # many queries have the same budget
     return {query: times[rho] for query, rho in queries.items()}
-
-
-def total(budgets: Iterable[Fraction]) -> Fraction:
-    """The sum of budgets, most of which have a denominator in common."""
-    terms = list(budgets)
-    common = math.lcm(*(rho.denominator for rho in terms))
-    return Fraction(sum(rho.numerator * (common // rho.denominator) for rho in terms), common)
 
 
 @steady

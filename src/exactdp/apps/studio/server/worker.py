@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import mmap
 import multiprocessing
 import os
@@ -23,6 +24,7 @@ from exactdp.errors import ExactDPError
 Answer = Callable[[str, Record], Record]
 """What a worker does with the name of a question and the question; a function of some module."""
 _BOOT_SECONDS = 120.0
+_CONTAINERS = 50_000  # more than before when garbage is looked for
 _PRELOADED = ["__main__", "exactdp.apps.studio.work.dispatch", "scipy.optimize"]
 _TOO_MUCH = "This needs more memory than a question may take. Ask for fewer points or a smaller design."
 _CRASHED = "The process that worked on this ended unexpectedly, perhaps for lack of memory. Try again, or ask for less."
@@ -54,6 +56,7 @@ def work(connection: Connection, memory_bytes: int, answer: Answer) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its workers itself
     _limit_memory(memory_bytes)
     _end_with_server()
+    collect_seldom()
     connection.send(None)  # from now on time counts
     while True:
         try:
@@ -76,6 +79,12 @@ def work(connection: Connection, memory_bytes: int, answer: Answer) -> None:
             connection.send(Reply(found, time.perf_counter() - start, _bytes(1), refusal, defect))
         except (OSError, ValueError):
             return
+
+
+def collect_seldom() -> None:
+    """Look for garbage in cycles seldom, and not among what is loaded: someone waits for every answer."""
+    gc.freeze()
+    gc.set_threshold(_CONTAINERS)
 
 
 def _limit_memory(most: int) -> None:
