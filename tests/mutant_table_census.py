@@ -252,6 +252,9 @@ MUTANTS = [
     ("any code's line", "census/journal.py", 'others := other_versions(record["code"])', 'others := ""'),
     ("ends in any order", "census/pair_results.py", "if not (low <= high and inside):", "if not inside:"),
     ("probabilities of any size", "census/pair_results.py", "low >= 0 and high <= 1", "True"),
+    ("a table with ends in any order", "census/pair_results.py", "((low <= high) & inside).all()", "inside.all()"),
+    ("a table with probabilities of any size", "census/pair_results.py", "(low >= 0) & (high <= 1)", "low == low"),
+    ("a table with too few columns", "census/pair_results.py", "low.shape == high.shape == shape", "True"),
     ("any code's result", "census/runners.py", "others := other_versions(self.code)", 'others := ""'),
     (
         "suspects looked for above the largest epsilon",
@@ -299,8 +302,8 @@ MUTANTS = [
     (
         "slices of a grid in another order",
         "census/pair_results.py",
-        "where[name] = [place[x] for x in grid]",
-        "where[name] = list(place.values())",
+        "order = [place[x] for x in grid]",
+        "order = list(place.values())",
     ),
     (
         "what was lost with a process is not done again",

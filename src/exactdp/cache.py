@@ -11,17 +11,13 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-def _one(_: object) -> int:
-    return 1
-
-
 class Recent(Generic[_Key, _Value]):
     """Values of at most `size` together, the least recently asked for dropped first; each counts 1 unless `weight` says more.
 
     The `fewest` most recent are held whatever they weigh. Affects speed only: what is made again is the same.
     """
 
-    def __init__(self, size: int, weight: Callable[[_Value], int] = _one, fewest: int = 1) -> None:
+    def __init__(self, size: int, weight: Callable[[_Value], int] | None = None, fewest: int = 1) -> None:
         self._size, self._weight, self._fewest = size, weight, fewest
         self._items = OrderedDict[_Key, _Value]()
         self._lock = threading.Lock()
@@ -42,9 +38,13 @@ class Recent(Generic[_Key, _Value]):
         """Hold a value, and drop what is too much."""
         with self._lock:
             self._items[key] = value
-            while len(self._items) > self._fewest and sum(map(self._weight, self._items.values())) > self._size:
+            while len(self._items) > self._fewest and self._weighs() > self._size:
                 self._items.popitem(last=False)
         return value
 
-    def __reduce__(self) -> tuple[type[Recent[_Key, _Value]], tuple[int, Callable[[_Value], int], int]]:
+    def _weighs(self) -> int:
+        """All that is held; what a value weighs may have changed since it came."""
+        return len(self._items) if self._weight is None else sum(map(self._weight, self._items.values()))
+
+    def __reduce__(self) -> tuple[type[Recent[_Key, _Value]], tuple[int, Callable[[_Value], int] | None, int]]:
         return Recent, (self._size, self._weight, self._fewest)  # what is held stays in its process

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from exactdp import version
@@ -20,7 +22,7 @@ from exactdp.census import journal as journals
 from exactdp.census import pair_results
 from exactdp.census.grids import Grids
 from exactdp.census.journal import Journal
-from exactdp.census.pair_results import PairResult, sound
+from exactdp.census.pair_results import PairResult, PairTable, sound
 from exactdp.census.runners import Serial
 from exactdp.census.study import Study, run_study
 from exactdp.errors import AccuracyError, InvalidInputError
@@ -246,9 +248,21 @@ def test_what_was_set_aside_is_told_in_one_sentence(
 def test_a_worker_that_returns_no_bounds_stops_the_run(results: Results) -> None:
     result = next(iter(results.values()))
     assert sound(result, GRIDS) is result
-    for name, bounds in (("delta", ((0.5, 0.4), (0.0, 1.0))), ("beta", ((float("nan"), 1.0),)), ("epsilon", ())):
+    table = PairTable.of(list(results.values()), GRIDS)
+    assert table.sound(GRIDS) is table
+    assert table.results == list(results.values())
+    unsound = {
+        "delta": [((0.5, 0.4), (0.0, 1.0)), ((0.1, 0.2), (0.0, 1.1)), ((-0.1, 0.2), (0.0, 1.0))],
+        "beta": [((math.nan, 1.0),), ((0.0, math.nan),), ((0.0, 1.0), (0.0, 1.0))],
+        "epsilon": [(), ((math.inf, math.inf),), ((-math.inf, -math.inf),)],
+    }
+    for name, bounds in ((name, each) for name, several in unsound.items() for each in several):
         with pytest.raises(AccuracyError, match=name):
             sound(replace(result, **{name: bounds}), GRIDS)
+        ends = tuple(np.array([[i[end] for i in bounds]]) for end in (0, 1))
+        of_one = {n: (low[:1], high[:1]) for n, (low, high) in table.bounds.items()}
+        with pytest.raises(AccuracyError, match=name):
+            PairTable(table.pairs[:1], {**of_one, name: ends}).sound(GRIDS)  # type: ignore[dict-item]
 
 
 def test_decimals_survive_the_journal(tmp_path: Path) -> None:

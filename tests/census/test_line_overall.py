@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -13,7 +14,9 @@ import exactdp.accounting.line_pairs
 import exactdp.accounting.shared_pairs
 import exactdp.census.overall
 from exactdp import Composition, DiscreteGaussian
+from exactdp.accounting import line_pairs
 from exactdp.accounting.line_pairs import LinePairs
+from exactdp.accounting.planner import only_lists_answer
 from exactdp.accounting.tradeoff_dual import curve_from_profile
 from exactdp.balls import ball, precision
 from exactdp.brackets import Bracket, Point
@@ -224,3 +227,17 @@ def test_the_worst_of_pairs_of_which_nothing_is_known_is_a_number() -> None:
     scale, low, high = worst.rest
     assert (scale, low) == (-1250.0, 0.0)
     assert high >= 1
+
+
+def test_pairs_of_fine_members_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nothing but lists answers has two coarse members: 20,000 pairs of fine ones are not asked."""
+    looked: list[object] = []
+    real = line_pairs.only_lists_answer
+    monkeypatch.setattr(line_pairs, "only_lists_answer", lambda m: looked.append(m) or real(m))  # type: ignore[func-returns-value]
+    coarse, fine = {DiscreteGaussian(Fraction(7, 10)): 1}, {DiscreteGaussian(Fraction(n)): 1 for n in (9, 11, 13, 17)}
+    pairs = tuple(itertools.combinations_with_replacement(range(3), 2))
+    some = LinePairs(LineFamily((coarse, fine, {DiscreteGaussian(Fraction(3, 5)): 1}), pairs))
+    found = some.need_no_contours(np.arange(len(pairs)))
+    assert [p for p, yes in zip(pairs, found, strict=True) if yes] == [(0, 0), (0, 2), (2, 2)]
+    assert len(looked) == 3
+    assert [only_lists_answer(some.mechanisms(p)) for p in range(len(pairs))] == found.tolist()

@@ -15,7 +15,13 @@ from scipy.special import ndtri_exp
 
 from exactdp.accounting.batched_dual import betas_from_profiles
 from exactdp.accounting.directions import BothDirections
-from exactdp.accounting.planner import grid_suits, lists_answer, only_lists_answer, quick_answers_for
+from exactdp.accounting.planner import (
+    grid_suits,
+    lists_answer,
+    nearly_all_nodes_matter,
+    only_lists_answer,
+    quick_answers_for,
+)
 from exactdp.accounting.privacy_profile import point_of_values
 from exactdp.accounting.separate_pairs import HELD, Question
 from exactdp.accounting.shared_pairs import FEW, FEW_SUSPECTS, USELESS, SharedPairs, region_of_rung, unknown
@@ -114,10 +120,16 @@ class LinePairs(SharedPairs):
         return np.isin(pairs, found)
 
     def need_no_contours(self, pairs: Ints) -> Bools:
-        """Which of them nothing but lists would answer."""
-        some = distinct(pairs).tolist()
+        """Which of them nothing but lists would answer; only those of which that is true of both members are looked at."""
+        coarse = np.flatnonzero(self._coarse_members[self.family.both[pairs]].all(axis=1))
+        some = distinct(pairs[coarse]).tolist()
         found = [p for p in some if self._only_lists.get(p, lambda p=p: (only_lists_answer(self.mechanisms(p)),))[0]]  # type: ignore[misc]
         return np.isin(pairs, found)
+
+    @cached_property
+    def _coarse_members(self) -> Bools:
+        """Of which members nearly all nodes matter; also of the one without any mechanism."""
+        return np.array([nearly_all_nodes_matter(member) for member in (*self.family.members, {})])
 
     @cached_property
     def _grid(self) -> GridFamily:

@@ -212,7 +212,12 @@ def quick_answers_for(mechanisms: Mapping[Mechanism, int], effort: Effort) -> Bo
 
 def only_lists_answer(mechanisms: Mapping[Mechanism, int]) -> bool:
     """Whether these are also all there is: nearly every node of a Fourier sum matters, so that contours are long and wide."""
-    return log_share_that_matters(TotalLoss.of(mechanisms)) > _NEARLY_ALL and lists_answer(mechanisms)
+    return nearly_all_nodes_matter(mechanisms) and lists_answer(mechanisms)
+
+
+def nearly_all_nodes_matter(mechanisms: Mapping[Mechanism, int]) -> bool:
+    """Whether hardly a node of a Fourier sum is negligible; more mechanisms only make more of them so."""
+    return log_share_that_matters(TotalLoss.of(mechanisms)) > _NEARLY_ALL
 
 
 def lists_answer(mechanisms: Mapping[Mechanism, int]) -> bool:

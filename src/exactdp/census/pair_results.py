@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -22,7 +22,7 @@ from exactdp.accounting.planner import SIEVED_STEPS
 from exactdp.accounting.separate_pairs import Question, SeparatePairs
 from exactdp.accounting.shared_pairs import FEW, SharedPairs
 from exactdp.arithmetic_state import steady
-from exactdp.brackets import Bounds, Point
+from exactdp.brackets import Point
 from exactdp.census.cell_noise import DISCRETE_GAUSSIAN
 from exactdp.census.grids import ARGUMENTS, Grids
 from exactdp.census.overall import Overall, QuickOverall, SeparateOverall, sides
@@ -178,22 +178,46 @@ def shares_lattice(release: Release) -> bool:
 
 @dataclass(frozen=True)
 class PairTable:
-    """Bounds of pairs on the grids as arrays, one pair after the other: what workers send home, in a fraction of the time that as
-    many Python numbers take."""
+    """Bounds of pairs on the grids as arrays: what workers send home, in a fraction of the time of as many Python numbers."""
 
     pairs: tuple[tuple[int, int], ...]
     bounds: dict[str, tuple[Any, Any]]
-    """Lower and upper ends by quantity."""
+    """Lower and upper ends by quantity, one row for each pair."""
+
+    @classmethod
+    def of(cls, results: Collection[PairResult], grids: Grids) -> PairTable:
+        """Results that came pair by pair."""
+        kind = float if grids.digits is None else object
+        bounds = {
+            name: np.array([getattr(r, name) for r in results], dtype=kind).reshape(len(results), len(grid), 2)
+            for name, grid in grids.by_quantity.items()
+        }
+        return cls(tuple(r.pair for r in results), {n: (both[:, :, 0], both[:, :, 1]) for n, both in bounds.items()})
 
     @property
     def results(self) -> list[PairResult]:
         """The same pair by pair."""
-        columns: list[list[tuple[Interval, ...]]] = []
-        for lower, upper in self.bounds.values():
-            size = len(lower) // max(len(self.pairs), 1)
-            both: list[Interval] = list(zip(lower.tolist(), upper.tolist(), strict=True))
-            columns.append([tuple(both[i * size : (i + 1) * size]) for i in range(len(self.pairs))])
-        return [PairResult(pair, *(column[i] for column in columns)) for i, pair in enumerate(self.pairs)]
+        columns = [
+            [tuple(zip(low, high, strict=True)) for low, high in zip(lower.tolist(), upper.tolist(), strict=True)]
+            for lower, upper in self.bounds.values()
+        ]
+        return [PairResult(pair, *each) for pair, *each in zip(self.pairs, *columns, strict=True)]
+
+    def sound(self, grids: Grids) -> PairTable:
+        """The table, if `sound` lets each of its results pass."""
+        if not all(self._are_sound(name, len(grid)) for name, grid in grids.by_quantity.items()):
+            for result in self.results:
+                sound(result, grids)
+        return self
+
+    def _are_sound(self, name: str, size: int) -> bool:
+        """Whether doubles are bounds; what is no double is looked at one by one."""
+        low, high = self.bounds[name]
+        shape = len(self.pairs), size
+        if not (low.dtype == high.dtype == float and low.shape == high.shape == shape):
+            return False
+        inside = (low != math.inf) & (high != -math.inf) if name == "epsilon" else (low >= 0) & (high <= 1)
+        return bool(((low <= high) & inside).all())
 
 
 @steady
@@ -218,8 +242,11 @@ def _table(release: Release, pairs: list[tuple[int, int]], grids: Grids) -> Pair
         "epsilon": lambda grid: engine.epsilons(questions(grid)),
         "beta": lambda grid: engine.betas(questions(grid)),
     }
-    none = np.empty(0), np.empty(0)
-    bounds = {name: ask[name](grid) if grid and pairs else none for name, grid in grids.by_quantity.items()}
+    bounds = {}
+    for name, grid in grids.by_quantity.items():
+        lower, upper = ask[name](grid) if grid and pairs else (np.empty(0), np.empty(0))
+        shape = len(pairs), len(grid)
+        bounds[name] = lower.reshape(shape), upper.reshape(shape)
     return PairTable(tuple(pairs), bounds)
 
 
@@ -228,17 +255,16 @@ def _floats(bracket: Any) -> tuple[Floats, Floats]:
 
 
 def _in_balls(release: Release, pairs: list[tuple[int, int]], grids: Grids, digits: int) -> PairTable:
-    ends: dict[str, tuple[list[Any], list[Any]]] = {name: ([], []) for name in grids.by_quantity}
-    for composition in (release.pair(*pair) for pair in pairs):
+    results = []
+    for pair in pairs:
+        composition = release.pair(*pair)
         ask = (composition.delta_bounds, composition.epsilon_bounds, composition.beta_bounds)
-        for function, (name, grid) in zip(ask, grids.by_quantity.items(), strict=True):
-            found = function(list(grid), digits) if grid else Bounds([], [])
-            for end, values in zip(ends[name], found, strict=True):
-                end.extend(values)
-    return PairTable(
-        tuple(pairs),
-        {n: (np.array(low, dtype=object), np.array(high, dtype=object)) for n, (low, high) in ends.items()},
-    )
+        each = [
+            tuple(zip(*function(list(grid), digits), strict=True)) if grid else ()
+            for function, grid in zip(ask, grids.by_quantity.values(), strict=True)
+        ]
+        results.append(PairResult(pair, *each))
+    return PairTable.of(results, grids)
 
 
 @dataclass(frozen=True)
@@ -294,13 +320,12 @@ def _shares(release: Release) -> bool:
     return isinstance(engine, SharedPairs) and engine.shares
 
 
-def run(
-    release: Release, work: Sequence[tuple[int, StudyPart]], runner: Runner
-) -> Iterator[tuple[int, list[PairResult]]]:
+def run(release: Release, work: Sequence[tuple[int, StudyPart]], runner: Runner) -> Iterator[tuple[int, PairTable]]:
     """The results of parts, each with its number, as they are ready."""
     is_long = len(work) * len(release.bypassed) >= _LONG
     for number, tables in runner.map(partial(_account, release), work, is_long=is_long):
-        yield number, [result for table in tables for result in table.results]
+        for table in tables:
+            yield number, table
 
 
 def _account(release: Release, numbered: tuple[int, StudyPart]) -> tuple[int, list[PairTable]]:
@@ -310,19 +335,20 @@ def _account(release: Release, numbered: tuple[int, StudyPart]) -> tuple[int, li
     return number, [_table(release, list(pairs), part.grids) for pairs in each]
 
 
-def joined(
-    release: Release, grids: Grids, asked: Sequence[Grids], found: Sequence[Mapping[tuple[int, int], PairResult]]
-) -> tuple[PairResult, ...]:
-    """The results of all slices put together, in the order of pairs and grids."""
-    if len(found) == 1:
-        return tuple(found[0][pair] for pair in release.pairs)
-    order: dict[str, list[int]] = {}
+def joined(release: Release, grids: Grids, asked: Sequence[Grids], found: Sequence[Sequence[PairTable]]) -> PairTable:
+    """The tables of all slices put together, in the order of pairs and grids."""
+    rows = [_rows(release, tables) for tables in found]
+    bounds = {}
     for name, grid in grids.by_quantity.items():
         place = {x: i for i, x in enumerate(x for one in asked for x in one.by_quantity[name])}
-        order[name] = [place[x] for x in grid]
-    results = []
-    for pair in release.pairs:
-        each = [one[pair] for one in found]
-        columns = {name: [interval for one in each for interval in getattr(one, name)] for name in order}
-        results.append(PairResult(pair, *(tuple(map(columns[name].__getitem__, order[name])) for name in order)))
-    return tuple(results)
+        order = [place[x] for x in grid]
+        below = ([np.vstack([t.bounds[name][end] for t in tables]) for tables in found] for end in (0, 1))
+        lower, upper = (np.hstack([one[row] for one, row in zip(b, rows, strict=True)])[:, order] for b in below)
+        bounds[name] = lower, upper
+    return PairTable(release.pairs, bounds)
+
+
+def _rows(release: Release, tables: Sequence[PairTable]) -> list[int]:
+    """In which row of tables below each other each pair of a release is."""
+    place = {pair: i for i, pair in enumerate(pair for table in tables for pair in table.pairs)}
+    return [place[pair] for pair in release.pairs]

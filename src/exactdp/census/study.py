@@ -18,7 +18,7 @@ from exactdp.census.grids import ARGUMENTS, Grids
 from exactdp.census.journal import Finished, Journal
 from exactdp.census.overall import Overall
 from exactdp.census.overall_answers import OverallAnswers
-from exactdp.census.pair_results import Interval, PairResult, joined, overall_of, parts, run, slices, sound
+from exactdp.census.pair_results import Interval, PairResult, PairTable, joined, overall_of, parts, run, slices
 from exactdp.census.releases import Release
 from exactdp.census.runners import Runner
 from exactdp.census.workers import make_runner
@@ -72,13 +72,13 @@ def run_study(
         for place, (sub, results) in enumerate(zip(asked, found, strict=True))
         for part in parts(release, sub, [pair for pair in release.pairs if pair not in results], runner)
     ]
-    for place, results in run(release, work, runner) if work else ():
-        new = [sound(result, asked[place]) for result in results]
+    tables = [[PairTable.of(results.values(), sub)] for sub, results in zip(asked, found, strict=True)]
+    for place, new in run(release, work, runner) if work else ():
+        tables[place].append(new.sound(asked[place]))
         if (kept := journals[place]) is not None:
-            kept.add(new)
-        found[place].update((result.pair, result) for result in new)
-        done(len(new) * asked[place].size)
-    return Study(release, grids, joined(release, grids, asked, found))
+            kept.add(new.results)
+        done(len(new.pairs) * asked[place].size)
+    return Study(release, grids, tuple(joined(release, grids, asked, tables).results))
 
 
 @steady
