@@ -56,8 +56,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ALPHA, _BETA = ERRORS
-_BULK, _END = (2, *range(5, 20, 5), *range(20, 130, 10), *range(140, 420, 20)), (970, *range(980, 999, 6))
-_PROXY_ALPHAS = tuple(Fraction(a, 1000) for a in (*_BULK, *range(450, 960, 50), *_END))
+_BULK, _END = (2, 5, 10, 20, 30, *range(50, 140, 20), *range(150, 420, 30)), (970, *range(980, 999, 6))
+_PROXY_ALPHAS = tuple(Fraction(a, 1000) for a in (*_BULK, *range(450, 960, 100), *_END))
+_PROXY_DELTAS = 41
 _EXACT, _ZCDP, _AUTODP = "Exact", "zCDP (bound)", "zCDP, orders from 1/2 on (AutoDP: estimate, no bound)"
 _CERTIFIED = "Exact (certified upper bound)"
 _PANEL_ALPHAS = tuple(
@@ -158,7 +159,7 @@ def figure_proxy(study: Study, base: int | None = None) -> Figure:
     figure = new_figure(11.4, 3.9)
     panels = figure.subplots(1, 3)
     low, high = study.epsilon([_LARGE_DELTA, _LEAST_DELTA])
-    (epsilons, ticks), deltas = _epsilons(low, high, _DENSE), _deltas(61)
+    (epsilons, ticks), deltas = _epsilons(low, high, _DENSE), _deltas(_PROXY_DELTAS)
     pair = _pair(release, base, base)
     own = account_pairs(release, [pair], Grids.read(epsilons, deltas, _PROXY_ALPHAS))[0]
     grids = (_PROXY_ALPHAS, epsilons, deltas)
