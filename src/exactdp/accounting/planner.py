@@ -217,7 +217,7 @@ def only_lists_answer(mechanisms: Mapping[Mechanism, int]) -> bool:
 
 def nearly_all_nodes_matter(mechanisms: Mapping[Mechanism, int]) -> bool:
     """Whether hardly a node of a Fourier sum is negligible; more mechanisms only make more of them so."""
-    return log_share_that_matters(TotalLoss.of(mechanisms)) > _NEARLY_ALL
+    return log_share_that_matters(TotalLoss.of(mechanisms), _NEARLY_ALL) > _NEARLY_ALL
 
 
 def lists_answer(mechanisms: Mapping[Mechanism, int]) -> bool:

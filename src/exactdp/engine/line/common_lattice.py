@@ -33,13 +33,19 @@ _LISTING, _ASKING = 300.0, 1500.0  # a value listed and counted, and a value ask
 
 def most_nodes_matter(total: TotalLoss, nodes: float) -> bool:
     """Whether a Fourier sum of so many nodes would keep very many: noise so coarse that few phases are far from a peak."""
-    return log_share_that_matters(total) > math.log(_MANY_NODES / nodes)
+    few = math.log(_MANY_NODES / nodes)
+    return log_share_that_matters(total, few) > few
 
 
-def log_share_that_matters(total: TotalLoss) -> float:
-    """log of about the share of the nodes of a Fourier sum that are not negligible. Heuristic: affects speed only."""
+def log_share_that_matters(total: TotalLoss, few: float = -math.inf) -> float:
+    """log of about the share of the nodes of a Fourier sum that are not negligible; of a share below `few` only that it is.
+
+    Heuristic: affects speed only.
+    """
     logs = 0.0
     for part in total.parts:
+        if logs <= few:
+            break
         if part.loss.step is not None:
             deviation = math.sqrt(part.count * part.loss.mean_variance(-0.5)[1]) / float(part.loss.step)
             logs += min(0.0, math.log(_PEAK_REACH / max(math.pi * deviation, UNDERFLOW)))
