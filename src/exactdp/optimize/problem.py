@@ -12,7 +12,7 @@ from exactdp.census.cell_noise import USUAL, CellNoise
 from exactdp.census.releases import Release
 from exactdp.doubles import Floats, Ints
 from exactdp.errors import InvalidInputError
-from exactdp.numerals import about
+from exactdp.numerals import exact
 from exactdp.optimize.accuracy import SMALLEST_BUDGET, largest_budget, least_budget
 from exactdp.optimize.cells import Cell, all_cells, cell_name
 from exactdp.optimize.requirements import BUDGET, EQUAL, FIXED, MULTIPLE, TIED, Requirement
@@ -84,10 +84,10 @@ class BudgetProblem:
             (low, i), (high, j) = self._extremes(g)
             if low > high:
                 one, two = self.lower[i], self.upper[j]
-                needs = f"{one.said} needs a budget of at least {about(one.value)} in {cell_name(self.cells[i])}"
+                needs = f"{one.said} needs a budget of at least {exact(one.value)} in {cell_name(self.cells[i])}"
                 tied = "" if i == j else ", with which it is tied"
                 raise InvalidInputError(
-                    f"The requirements contradict each other: {needs}, and {two.said} allows at most {about(two.value)} in "
+                    f"The requirements contradict each other: {needs}, and {two.said} allows at most {exact(two.value)} in "
                     f"{cell_name(self.cells[j])}{tied}. Loosen one of them."
                 )
 
