@@ -245,24 +245,27 @@ def test_what_was_set_aside_is_told_in_one_sentence(
     assert journal.read().results == results
 
 
-def test_a_worker_that_returns_no_bounds_stops_the_run(results: Results) -> None:
+UNSOUND: dict[str, list[tuple[tuple[float, float], ...]]] = {
+    "delta": [((0.5, 0.4), (0.0, 1.0)), ((0.1, 0.2), (0.0, 1.1)), ((-0.1, 0.2), (0.0, 1.0))],
+    "beta": [((math.nan, 1.0),), ((0.0, math.nan),), ((0.0, 1.0), (0.0, 1.0))],
+    "epsilon": [(), ((math.inf, math.inf),), ((-math.inf, -math.inf),)],
+}
+
+
+@pytest.mark.parametrize(("name", "bounds"), [(name, each) for name, several in UNSOUND.items() for each in several])
+def test_what_is_no_bound_stops_the_run(results: Results, name: str, bounds: tuple[tuple[float, float], ...]) -> None:
+    """Pair by pair, as the journal has them, and in a table, as workers send it."""
     result = next(iter(results.values()))
     assert sound(result, GRIDS) is result
+    with pytest.raises(AccuracyError, match=name):
+        sound(replace(result, **{name: bounds}), GRIDS)
     table = PairTable.of(list(results.values()), GRIDS)
     assert table.sound(GRIDS) is table
     assert table.results == list(results.values())
-    unsound = {
-        "delta": [((0.5, 0.4), (0.0, 1.0)), ((0.1, 0.2), (0.0, 1.1)), ((-0.1, 0.2), (0.0, 1.0))],
-        "beta": [((math.nan, 1.0),), ((0.0, math.nan),), ((0.0, 1.0), (0.0, 1.0))],
-        "epsilon": [(), ((math.inf, math.inf),), ((-math.inf, -math.inf),)],
-    }
-    for name, bounds in ((name, each) for name, several in unsound.items() for each in several):
-        with pytest.raises(AccuracyError, match=name):
-            sound(replace(result, **{name: bounds}), GRIDS)
-        ends = tuple(np.array([[i[end] for i in bounds]]) for end in (0, 1))
-        of_one = {n: (low[:1], high[:1]) for n, (low, high) in table.bounds.items()}
-        with pytest.raises(AccuracyError, match=name):
-            PairTable(table.pairs[:1], {**of_one, name: ends}).sound(GRIDS)  # type: ignore[dict-item]
+    ends = np.array([[i[0] for i in bounds]]), np.array([[i[1] for i in bounds]])
+    of_one = {n: (low[:1], high[:1]) for n, (low, high) in table.bounds.items()}
+    with pytest.raises(AccuracyError, match=name):
+        PairTable(table.pairs[:1], {**of_one, name: ends}).sound(GRIDS)
 
 
 def test_decimals_survive_the_journal(tmp_path: Path) -> None:
