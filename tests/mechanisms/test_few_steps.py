@@ -81,20 +81,20 @@ def test_what_cells_have(sigma: float, rate: float, step: float, points: int) ->
 
 
 def test_the_rule_for_a_cell() -> None:
-    """Nodes are within 4 units of 1 and weights within 128 of themselves; at the longest cells the rule's error is below 1e-17."""
+    """Nodes are within 4 units of 1, weights within 128 of themselves; at the longest cells the rule's error is below 1e-17."""
     nodes, weights = np.polynomial.legendre.leggauss(RULE)
     with precision(BITS):
         for i, (node, weight) in enumerate(zip(nodes.tolist(), weights.tolist(), strict=True)):
             exact, its = arb.legendre_p_root(RULE, RULE - 1 - i, weight=True)
             assert abs(float(arb(node) - exact)) <= 4 * UNIT
             assert abs(float(arb(weight) / its - 1)) <= 128 * UNIT
-    with mpmath.workdps(40):
+    with precision(BITS), mpmath.workdps(40):
         for x, m in ((0.0, 0.0), (20.0, 0.25), (-3.0, 4.0)):
             length = mpmath.mpf("0.1") / (1 + abs(x) + m + mpmath.mpf("0.1"))
             roots = [mpmath.mpf(str(arb.legendre_p_root(RULE, i).str(40, radius=False))) for i in range(RULE)]
 
             def gain(s: mpmath.mpf, x: float = x, m: float = m) -> mpmath.mpf:
-                return mpmath.exp(-((x + s) ** 2) / 2) * (mpmath.expm1(m * s) if m else s)
+                return mpmath.exp(-x * s - s * s / 2) * (mpmath.expm1(m * s) if m else s)
 
             rule = mpmath.fsum(
                 gain(length * (1 + r) / 2)
@@ -111,7 +111,7 @@ def _measure(masses: Masses, positions: Floats, w_payoff: float) -> float:
     return float((masses.finite * np.maximum(1 - w_payoff * np.exp(-positions), 0.0)).sum()) + masses.infinite
 
 
-@pytest.mark.parametrize(("sigma", "rate", "points"), [(1.0, 0.125, 80), (4.0, 2.0**-5, 60), (2.0, 0.25, 400)])
+@pytest.mark.parametrize(("sigma", "rate", "points"), [(1.0, 0.125, 80), (4.0, 2.0**-5, 120), (2.0, 0.25, 400)])
 def test_one_step_is_between_its_measures(sigma: float, rate: float, points: int) -> None:
     """For payoffs (1 - e^{v - L})_+ at all v up to the last point, between points, too: the measures are below and above delta of
     one step, strictly and not by much."""
@@ -147,6 +147,15 @@ def test_losses_beyond_the_last_point() -> None:
     assert total.infinite == pytest.approx(infinite, rel=1e-13)
     assert a.payoff(b) == total.infinite
     assert summed(a, 5) == pytest.approx(a.plus(a).payoff(a.plus(a).plus(a)), rel=1e-9)
+
+
+def test_tiny_masses_of_the_least_losses() -> None:
+    """Moved up in an upper bound, left out in a lower one."""
+    masses = np.array([1e-150, 0.0, 1e-141, 1e-130, 0.5])
+    above, below = (method._without_least(masses.copy(), moved) for moved in (1.0, 0.0))
+    assert above[:3].tolist() == below[:3].tolist() == [0.0, 0.0, 0.0]
+    assert above[3] >= 1e-130 + 1e-141
+    assert below[3:].tolist() == [1e-130, 0.5]
 
 
 def _vectors() -> list[Floats]:

@@ -20,17 +20,18 @@ from exactdp.doubles import UNIT, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.line.block_convolution import convolved
 from exactdp.engine.line.protocol import OneByOne, Used
-from exactdp.engine.line.step_cells import FAR, StepCells, SampledStep
+from exactdp.engine.line.step_cells import FAR, SampledStep, StepCells
 from exactdp.engine.line.tilts import LineRung
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.engine.payoff import Payoff
 from exactdp.errors import AccuracyError
 from exactdp.mechanisms.gaussian_mixture_loss import MixtureLoss
 
-MOST_STEPS = 2000
+MOST_STEPS = 1024
 """Steps that are added up: each of them costs accuracy."""
 
 _FEWEST_POINTS, _MOST_POINTS = 64, 1 << 19
+_MANY, _FEWER_POINTS = 100, 1 << 18  # steps from which on time is saved, and the points of a grid then
 _WANTED = 3e-7  # of the answer: how far apart its bounds may be because of the grid
 _OFF = 0.1  # of (slope times step of the grid)^2, which is what each step costs
 _LONGEST_STEP = 0.1  # of a grid, and
@@ -219,7 +220,8 @@ def few_steps(total: TotalLoss, rung: LineRung, effort: Effort) -> FewSteps | No
     squares = part.loss.mixture.squares
     if len(squares) != 2 or squares[0]:
         return None
-    return FewSteps(part.loss, part.count, min(_MOST_POINTS, effort.terms))
+    most = _MOST_POINTS if part.count < _MANY else _FEWER_POINTS
+    return FewSteps(part.loss, part.count, min(most, effort.terms))
 
 
 def summed(one: Masses, count: int) -> float:
