@@ -47,12 +47,7 @@ MUTANTS = [
         "finite[-1] += 0.99 * _up(tail[1])",
     ),
     ("less at infinity above", _ADDED, "_up(tail[0] - tail[1])", "0.99 * _up(tail[0] - tail[1])"),
-    (
-        "tiny masses left out above",
-        _ADDED,
-        "finite * (1 + _FEW_ROUNDINGS), 1.0)",
-        "finite * (1 + _FEW_ROUNDINGS), 0.0)",
-    ),
+    ("tiny masses left out above", _ADDED, "masses[first] += moved * len(", "masses[first] += 0.0 * len("),
     ("a mean below its centre is not moved", _ADDED, "/ -math.expm1(-h) * (1 + _FEW_ROUNDINGS)", "* 0.0"),
     (
         "a mean above its centre is moved too far",
@@ -79,7 +74,6 @@ MUTANTS = [
         "beyond = tail[1]",
     ),
     ("negative masses at infinity become none", _ADDED, "if not bool(tail[0] >= beyond):", "if False:"),
-    ("a negative mass of a lower bound stays", _ADDED, "too_much = finite < 0", "too_much = finite < -math.inf"),
     (
         "too much is taken from the tail",
         _ADDED,
@@ -115,13 +109,7 @@ MUTANTS = [
         "low, high = found * (1 - error), found * (1 + error)",
         "low, high = found, found",
     ),
-    ("the rule for long cells", _CELLS, "(1 + near + m) <= SHORT)", "(1 + near + m) <= 60 * SHORT)"),
-    (
-        "tails on the side where they are 1",
-        _CELLS,
-        "sign = -1 if bool(self.output(step, k + 1) < 0) else 1",
-        "sign = -1",
-    ),
+    ("the rule for long cells", _CELLS, "(1 + near + m) <= SHORT)", "(1 + near + m) <= 1e9 * SHORT)"),
     (
         "an FFT without an error",
         _BLOCKS,

@@ -146,6 +146,10 @@ def test_losses_beyond_the_last_point() -> None:
     infinite += 0.25 * (a.finite.sum() + b.finite.sum()) + 0.25**2
     assert total.infinite == pytest.approx(infinite, rel=1e-13)
     assert a.payoff(b) == total.infinite
+    less = Masses(a.finite, 0.25, 0.125, is_above=False).plus(Masses(b.finite, 0.25, 0.125, is_above=False))
+    exact = [math.fsum((a.finite[: k + 1] * b.finite[k::-1]).tolist()) for k in range(39)]
+    assert (less.finite[:-1] < exact).all()
+    assert (total.finite[:-1] > exact).all()
     assert summed(a, 5) == pytest.approx(a.plus(a).payoff(a.plus(a).plus(a)), rel=1e-9)
 
 
@@ -205,6 +209,22 @@ def test_an_fft_that_is_wrong_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         assert low[k] <= exact <= high[k]
         seen.append(abs((low[k] + high[k]) / 2 - exact) / (high[k] - low[k]))
     assert max(seen) > 1e-3  # errors are of the size of their bounds
+
+
+def test_an_inverse_fft_that_is_wrong_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of what is assumed of it in one entry."""
+    i, irfft = np.arange(1500.0), np.fft.irfft
+    a, b = np.exp(-0.05 * i), np.where(i < 100, np.exp(-2 * i), 0.0)
+
+    def changed(x: Floats, points: int) -> Floats:
+        v = irfft(x, points)
+        v[700] += 0.9 * float(np.linalg.norm(v)) * 8 * math.log2(points) * UNIT
+        return v
+
+    monkeypatch.setattr(np.fft, "irfft", changed)
+    low, high = convolved(a, b)
+    exact = math.fsum((a[:701] * b[700::-1]).tolist())
+    assert low[700] <= exact <= high[700]
 
 
 CASES = [
@@ -301,6 +321,19 @@ def test_a_measure_that_cannot_be_had_says_nothing(monkeypatch: pytest.MonkeyPat
         below = lines(cells, step.tail(coarse, 8), 4)
     assert not below.finite.any()
     assert below.infinite == 0
+
+
+def test_no_more_is_taken_from_the_tail_than_is_near_the_last_point() -> None:
+    step, points = _step(2.0, 0.25), 400
+    with precision(BITS):
+        fine = arb(0.6) / (2 * points + 2)
+        cells = step.cells(fine, 2 * points + 1)
+        usual = lines(cells, step.tail(fine, 2 * points), points)
+        cells.low[0, 2 * points] = 0.0
+        careful = lines(cells, step.tail(fine, 2 * points), points)
+    assert usual.finite[:-1].any()
+    assert not careful.finite[:-1].any()
+    assert careful.finite[-1] >= usual.finite[-1]
 
 
 @pytest.mark.soak

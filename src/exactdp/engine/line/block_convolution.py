@@ -21,7 +21,7 @@ from exactdp.doubles import FFT_SLACK, UNIT, Floats
 
 _LONGEST = 1 << 16  # of a block
 _SHORT = 64  # of a block that is not divided and is summed term by term
-_BEND = 4.0  # how far the logarithm of a block may be from a line
+_BEND = 1.5  # how far the logarithm of a block may be from a line
 _STEEPEST = 500.0  # of a tilt over all of a pair: e to this power is a double
 _UNDERFLOWS = (
     1e-80  # of the largest product of a pair: more than all that is too small for doubles, which is e^500 times 1e-308
