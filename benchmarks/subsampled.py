@@ -1,6 +1,7 @@
 """DP-SGD: certified bounds beside the default accountants of dp_accounting and of prv_accountant, case by case.
 
     python benchmarks/subsampled.py             a dozen cases, some minutes
+    python benchmarks/subsampled.py --deep      few steps and very small deltas, at given epsilons, a minute or two
     python benchmarks/subsampled.py --all       noise 0.5 to 4, rate 1e-4 to 0.1, 1 to 100,000 steps, delta 1e-3 to 1e-100
 
 Each case: sigma, rate, steps and the epsilon at which delta is about the stated one. CPU seconds of one question asked from
@@ -36,6 +37,20 @@ FEW = [
     ("2", "0.01", 100_000, "1e-10"),
     ("4", "0.1", 100_000, "1e-30"),
 ]
+
+DEEP = [
+    ("4", "0.001", 2, "0.03"),
+    ("4", "0.001", 3, "0.03"),
+    ("4", "0.001", 5, "0.03"),
+    ("4", "0.001", 4, "0.06"),
+    ("4", "0.0001", 3, "0.003"),
+    ("2", "0.0001", 3, "0.05"),
+    ("4", "0.001", 50, "0.06"),
+    ("4", "0.0001", 100, "0.01"),
+    ("4", "0.001", 100, "0.1"),
+    ("4", "0.0001", 1000, "0.02"),
+]
+"""With epsilons in place of deltas."""
 
 
 def every() -> Iterator[tuple[str, str, int, str]]:
@@ -96,6 +111,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="DP-SGD cases beside dp_accounting.")
     parser.add_argument("--all", action="store_true", help="the whole grid")
     parser.add_argument("--alone", action="store_true", help="without the peers")
+    parser.add_argument("--deep", action="store_true", help="few steps and very small deltas")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     print(f"{'':66}dp_accounting          prv_accountant")
@@ -104,8 +120,9 @@ def main() -> None:
     )
     wide = count = 0
     slower = {"dp_accounting": 0, "prv_accountant": 0}
-    for sigma, rate, steps, delta in every() if asked.all else FEW:
-        epsilon = Fraction(round(composition(sigma, rate, steps).epsilon(delta) * 1000), 1000)
+    for sigma, rate, steps, at in DEEP if asked.deep else every() if asked.all else FEW:
+        searched = None if asked.deep else composition(sigma, rate, steps).epsilon(at)
+        epsilon = Fraction(at) if searched is None else Fraction(round(searched * 1000), 1000)
         if epsilon <= 0:
             continue
         start = time.process_time()

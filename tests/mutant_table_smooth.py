@@ -7,6 +7,7 @@ _LABELS = ["tests/mechanisms/test_step_labels.py", "-m", "not soak"]
 _LAPLACE = "tests/mechanisms/test_sampled_laplace.py"
 
 _CUT = ["tests/mechanisms/test_cut_steps.py", "-m", "not soak"]
+_FEW = ["tests/mechanisms/test_few_steps.py", "-m", "not soak"]
 
 TESTS = {
     "mechanisms/trapezoidal_rule.py": [_LABELS[0], *_SAMPLED],
@@ -21,6 +22,9 @@ TESTS = {
     "mechanisms/gauss_panels.py": _CUT,
     "mechanisms/cut_mixture_loss.py": _CUT,
     "engine/line/cut_steps.py": _CUT,
+    "engine/line/few_steps.py": _FEW,
+    "engine/line/step_cells.py": _FEW,
+    "engine/line/block_convolution.py": _FEW,
     "mechanisms/laplace.py": ["tests/mechanisms/test_laplace.py"],
     "mechanisms/skellam.py": ["tests/mechanisms/test_skellam.py"],
     "mechanisms/bessel_table.py": ["tests/mechanisms/test_skellam.py"],
@@ -30,9 +34,97 @@ _RULE, _LOSS = "mechanisms/trapezoidal_rule.py", "mechanisms/gaussian_mixture_lo
 _STEP, _LARGE = "mechanisms/step_labels.py", "engine/line/large_steps.py"
 
 _PANELS, _BELOW, _CUTS = "mechanisms/gauss_panels.py", "mechanisms/cut_mixture_loss.py", "engine/line/cut_steps.py"
+_ADDED, _CELLS, _BLOCKS = "engine/line/few_steps.py", "engine/line/step_cells.py", "engine/line/block_convolution.py"
 _TABLES, _BETWEEN = "mechanisms/laplace_tables.py", "accounting/between_tables.py"
 
 MUTANTS = [
+    ("losses split with less at the upper point", _ADDED, "gain / -math.expm1(-h)", "gain / math.expm1(h)"),
+    ("losses split with less at the lower point", _ADDED, "short / math.expm1(h)", "0.999 * short / math.expm1(h)"),
+    (
+        "no losses beyond the last point above",
+        _ADDED,
+        "finite[-1] += _up(tail[1])",
+        "finite[-1] += 0.99 * _up(tail[1])",
+    ),
+    ("less at infinity above", _ADDED, "_up(tail[0] - tail[1])", "0.99 * _up(tail[0] - tail[1])"),
+    ("tiny masses left out above", _ADDED, "masses[first] += moved * len(", "masses[first] += 0.0 * len("),
+    ("a mean below its centre is not moved", _ADDED, "/ -math.expm1(-h) * (1 + _FEW_ROUNDINGS)", "* 0.0"),
+    (
+        "a mean above its centre is moved too far",
+        _ADDED,
+        "0.0) / math.expm1(h) * (1 - _FEW_ROUNDINGS)",
+        "0.0) / math.expm1(h) * 1.5",
+    ),
+    (
+        "a mean is moved to the right without its price",
+        _ADDED,
+        "finite[1:] -= right * (1",
+        "finite[1:] -= 0.9 * right * (1",
+    ),
+    (
+        "a mean is moved to the left without its price",
+        _ADDED,
+        "finite[:-2] -= left[1:] * (1",
+        "finite[:-2] -= 0.5 * left[1:] * (1",
+    ),
+    (
+        "losses beyond the last point are merged there",
+        _ADDED,
+        "beyond = tail[1] * cells.step.exp()",
+        "beyond = tail[1]",
+    ),
+    ("negative masses at infinity become none", _ADDED, "if not bool(tail[0] >= beyond):", "if False:"),
+    (
+        "too much is taken from the tail",
+        _ADDED,
+        "too_much[-1] |= bool(right[-1] > ",
+        "too_much[-1] |= bool(0.0 * right[-1] > ",
+    ),
+    (
+        "the lower grid without half a cell for each step",
+        _ADDED,
+        "reach / (2 * points + count)",
+        "reach / (2 * points)",
+    ),
+    ("the upper grid ends early", _ADDED, "coarse, fine = reach / points,", "coarse, fine = reach * 0.9999 / points,"),
+    (
+        "what passes the last point is not gained",
+        _ADDED,
+        "np.append(0.0, passed[:-1]) / up",
+        "np.append(0.0, passed[:-1]) / (up * up)",
+    ),
+    (
+        "what passes the last point stays there",
+        _ADDED,
+        "_partial_sums(backwards * up) / up",
+        "_partial_sums(backwards)",
+    ),
+    ("infinite losses of one step of two", _ADDED, "* (its + other.infinite)", "* its"),
+    ("the lower bound of a convolution above", _ADDED, "[1 if self.is_above else 0]", "[0]"),
+    ("the upper bound of a convolution below", _ADDED, "[1 if self.is_above else 0]", "[1]"),
+    ("a cell of the rule is too short", _CELLS, "(1 + 1 / grown)) / m)", "(1 + 1 / grown)) / m * (1 - 1e-9))"),
+    (
+        "no error of the rule",
+        _CELLS,
+        "low, high = found * (1 - error), found * (1 + error)",
+        "low, high = found, found",
+    ),
+    ("the rule for long cells", _CELLS, "(1 + near + m) <= SHORT)", "(1 + near + m) <= 1e9 * SHORT)"),
+    (
+        "an FFT without an error",
+        _BLOCKS,
+        "return values, one_fft * sum(sizes) + (one_fft + 4 * UNIT) * min(sizes) + _U",
+        "return values, _U",
+    ),
+    ("one FFT of three counted", _BLOCKS, "return values, one_fft * sum(sizes) + (", "return values, 0.1 * ("),
+    (
+        "a tilt that is not taken back",
+        _BLOCKS,
+        "np.exp(-tilt * np.arange(size))",
+        "np.exp(-tilt * (1 - 1e-9) * np.arange(size))",
+    ),
+    ("pairs of blocks counted once", _BLOCKS, "twice = 2.0 if", "twice = 1.0 if"),
+    ("the rounding of a convolution left out", _BLOCKS, "rounding = (pairs + _FEW_ROUNDINGS) * UNIT", "rounding = 0.0"),
     ("cells of Laplace noise merged at their upper ends", _TABLES, "(cells + 1 - 2 * j)", "(cells + 2 - 2 * j)"),
     (
         "cells of Laplace noise split below them",

@@ -11,6 +11,7 @@ next ones as well, the narrowest ends winning (docs/which-method.md):
     large steps      conditioning on the number of large steps, where a sampled loss is rarely large and mostly next to nothing
     grid             losses split between the points of a grid, where they can be listed
     Fourier sum      smoothed as finely as the effort allows, if that is not very fine
+    steps added up   on a grid of losses, for a few steps of a sampled mechanism
     Markov           the bound by one moment, where even the coarsest Fourier sum is out of reach
 
 All give certified bounds. (The sieve on the loss's own lattice, for rational discrete Gaussians, is engine/lattice.)
@@ -37,6 +38,7 @@ from exactdp.engine.line.conditioning import Conditioning, list_coarse, split_co
 from exactdp.engine.line.cut_steps import CutMethod, cut_steps, has_much_noise, rarely_sampled
 from exactdp.engine.line.dense_fft import DenseFFT
 from exactdp.engine.line.enumeration import Enumeration, expected_values, halves, list_values
+from exactdp.engine.line.few_steps import FewSteps, few_steps
 from exactdp.engine.line.float64 import LineContour
 from exactdp.engine.line.large_steps import WORTH, LargeSteps, label_steps
 from exactdp.engine.line.lattice_bins import LatticeBins
@@ -59,8 +61,9 @@ ENUMERATED_UP_TO = math.log(4e11)
 FINE_SUM = 1e-9
 """What smoothing may cost, relative to the answer, for a Fourier sum to be asked before the grid."""
 
-_METHODS = 10  # those of _method
-_CUT, _LABELLED, _FOURIER = 2, 5, 7
+_METHODS = 11  # those of _method
+_CUT, _LABELLED, _FOURIER, _ADDED = 2, 5, 7, 10
+_WORTH_ADDING = 2e-6  # width of bounds from which on steps are added up: theirs are about 1e-6 apart
 _SMOOTHED = 2  # from here on values are smoothed or split
 _HELD = 6 * _METHODS  # methods of rungs
 _COARSER = 100.0  # of what smoothing may cost: a part of a larger answer that is narrower is not asked for again
@@ -175,6 +178,10 @@ class LineMethods:
         for place in range(_METHODS):
             if place >= _SMOOTHED and has_list and found is not None:
                 break
+            if place == _ADDED and found is not None:
+                wide = np.flatnonzero(found[0].is_wide(_WORTH_ADDING)).tolist()
+                if not wide:
+                    break
             try:
                 method = self._method(rung, place)
                 has_list = has_list or (place == 0 and method is not None)
@@ -221,6 +228,7 @@ class LineMethods:
             self.fourier_sum,
             self._labelled_after_all,
             self._cut_after_all,
+            self.few_steps,
         ]
         return self._held.get((rung.payoff, rung.index, rung.part, place), lambda: (makers[place](rung),))[0]
 
@@ -278,6 +286,10 @@ class LineMethods:
 
         return LargeSteps(found, given)
 
+    def few_steps(self, rung: LineRung) -> FewSteps | None:
+        """Steps added up on a grid of losses, if there are few and all of one sampled mechanism."""
+        return few_steps(self.total, rung, self.effort)
+
     def fourier_sum(self, rung: LineRung) -> LineContour | None:
         """The smoothed Fourier sum, as fine as the effort allows."""
         if not all(part.loss.has_transform for part in self.total.parts):
@@ -316,6 +328,7 @@ class LineMethods:
         yield "coarse parts listed", lambda: asked(self.conditioning(rung))
         yield "steps cut off", lambda: asked(self.cut_steps(rung))
         yield "sum over numbers of large steps", lambda: asked(self.large_steps(rung, -math.inf))
+        yield "steps added up on a grid of losses", lambda: asked(self.few_steps(rung))
         yield "smoothed Fourier sum", lambda: asked(self.fourier_sum(rung))
         yield "losses split on a grid", lambda: asked(self.grid(rung))
         yield "dense FFT", lambda: asked(DenseFFT(self.total, rung.payoff, rung.tilt))
