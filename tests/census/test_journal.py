@@ -261,7 +261,7 @@ def test_what_is_no_bound_stops_the_run(results: Results, name: str, bounds: tup
         sound(replace(result, **{name: bounds}), GRIDS)
     table = PairTable.of(list(results.values()), GRIDS)
     assert table.sound(GRIDS) is table
-    assert table.results == list(results.values())
+    assert table == tuple(results.values())
     ends = np.array([[i[0] for i in bounds]]), np.array([[i[1] for i in bounds]])
     of_one = {n: (low[:1], high[:1]) for n, (low, high) in table.bounds.items()}
     with pytest.raises(AccuracyError, match=name):

@@ -22,6 +22,7 @@ import exactdp
 from exactdp import Bounds, Composition, DiscreteGaussian, InvalidInputError, TradeOffCurve
 from exactdp.accounting.cross_check import CrossCheck, Opinion
 from exactdp.accounting.explanation import Explanation
+from exactdp.census.pair_results import PairTable
 from exactdp.census.savings import Saving
 from exactdp.guarantees.comparison import Comparison
 from exactdp.interop.json_objects import from_json, to_json
@@ -29,7 +30,9 @@ from strategies import compositions
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equality by type and value, of doubles by bits (but for nan), of arrays by shape and elements."""
+    """Equality by type and value, of doubles by bits (but for nan), of arrays by shape and elements; a table of pairs is read
+    as a tuple of them."""
+    a, b = (tuple(x) if isinstance(x, PairTable) else x for x in (a, b))
     if type(a) is not type(b):
         return isinstance(a, Mapping) and isinstance(b, Mapping) and same(tuple(a.items()), tuple(b.items()))
     if isinstance(a, float):

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache, partial
-from typing import Any
+from functools import cached_property, lru_cache, partial
+from typing import Any, overload
 
 import numpy as np
 from scipy.special import ndtri_exp
@@ -176,9 +176,10 @@ def shares_lattice(release: Release) -> bool:
     return len(release.pairs) > 1 and family is not None and family.can_share
 
 
-@dataclass(frozen=True)
-class PairTable:
-    """Bounds of pairs on the grids as arrays: what workers send home, in a fraction of the time of as many Python numbers."""
+@dataclass(frozen=True, eq=False, repr=False)
+class PairTable(Sequence[PairResult]):
+    """The results of pairs as arrays, which workers send home and a study keeps in a fraction of the time of as many Python
+    numbers; each result is made when one is first asked for."""
 
     pairs: tuple[tuple[int, int], ...]
     bounds: dict[str, tuple[Any, Any]]
@@ -194,19 +195,39 @@ class PairTable:
         }
         return cls(tuple(r.pair for r in results), {n: (both[:, :, 0], both[:, :, 1]) for n, both in bounds.items()})
 
-    @property
-    def results(self) -> list[PairResult]:
-        """The same pair by pair."""
+    @cached_property
+    def _results(self) -> tuple[PairResult, ...]:
         columns = [
             [tuple(zip(low, high, strict=True)) for low, high in zip(lower.tolist(), upper.tolist(), strict=True)]
             for lower, upper in self.bounds.values()
         ]
-        return [PairResult(pair, *each) for pair, *each in zip(self.pairs, *columns, strict=True)]
+        return tuple(PairResult(pair, *each) for pair, *each in zip(self.pairs, *columns, strict=True))
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @overload
+    def __getitem__(self, index: int) -> PairResult: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[PairResult, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> PairResult | tuple[PairResult, ...]:
+        return self._results[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._results == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._results)
+
+    def __repr__(self) -> str:
+        return repr(self._results)
 
     def sound(self, grids: Grids) -> PairTable:
         """The table, if `sound` lets each of its results pass."""
         if not all(self._are_sound(name, len(grid)) for name, grid in grids.by_quantity.items()):
-            for result in self.results:
+            for result in self:
                 sound(result, grids)
         return self
 
@@ -223,7 +244,7 @@ class PairTable:
 @steady
 def account_pairs(release: Release, pairs: list[tuple[int, int]], grids: Grids) -> list[PairResult]:
     """The given pairs on the grids. A pair's result does not depend on which others are asked for."""
-    return _table(release, pairs, grids).results
+    return list(_table(release, pairs, grids))
 
 
 @steady

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-
-import numpy as np
 
 from exactdp.accounting.budget_cost import BudgetChange, Profile, budget_change
 from exactdp.arithmetic_state import steady
@@ -76,9 +74,9 @@ def run_study(
     for place, new in run(release, work, runner) if work else ():
         tables[place].append(new.sound(asked[place]))
         if (kept := journals[place]) is not None:
-            kept.add(new.results)
+            kept.add(new)
         done(len(new.pairs) * asked[place].size)
-    return Study(release, grids, tuple(joined(release, grids, asked, tables).results))
+    return Study(release, grids, joined(release, grids, asked, tables))
 
 
 @steady
@@ -90,7 +88,7 @@ class Study(OverallAnswers):
 
     release: Release
     grids: Grids
-    results: tuple[PairResult, ...]
+    results: Sequence[PairResult]
 
     def __str__(self) -> str:
         grids = [counted(len(grid), ARGUMENTS[name]) for name, grid in self.grids.by_quantity.items() if grid]
@@ -100,7 +98,7 @@ class Study(OverallAnswers):
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """The pairs of allocations, by published numbers."""
-        return tuple(r.pair for r in self.results)
+        return self.results.pairs if isinstance(self.results, PairTable) else tuple(r.pair for r in self.results)
 
     def result(self, pair: tuple[int, int]) -> PairResult:
         """What was found for one pair."""
@@ -108,17 +106,16 @@ class Study(OverallAnswers):
 
     def largest(self, quantity: str) -> list[Interval]:
         """Bounds of the largest 'delta' or 'epsilon' over all pairs, on its grid."""
-        columns = zip(*(getattr(r, quantity) for r in self.results), strict=True)
-        return [(max(low for low, _ in column), max(high for _, high in column)) for column in columns]
+        lower, upper = self.table(quantity)
+        return list(zip(lower.max(axis=0).tolist(), upper.max(axis=0).tolist(), strict=True))
 
     def table(self, quantity: str) -> Bounds:
         """Bounds of 'delta', 'epsilon' or 'beta' for every pair (rows) on its grid (columns)."""
         if quantity not in self.grids.by_quantity:
             raise InvalidInputError(f"A table is one of delta, epsilon, beta. Found {quantity}.")
-        kind = float if self.grids.digits is None else object
-        shape = (len(self.results), len(self.grids.by_quantity[quantity]))
-        ends = [[[i[end] for i in getattr(r, quantity)] for r in self.results] for end in (0, 1)]
-        return Bounds(*(np.array(e, dtype=kind).reshape(shape) for e in ends))
+        table = self.results if isinstance(self.results, PairTable) else PairTable.of(self.results, self.grids)
+        lower, upper = table.bounds[quantity]
+        return Bounds(lower.copy(), upper.copy())
 
     @cached_property
     def _overall(self) -> Overall:

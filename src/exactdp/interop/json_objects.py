@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
@@ -156,6 +156,8 @@ def _codec(annotation: Any) -> Codec:
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is tuple:
         return values.tuple_of([_codec(a) for a in inner if a is not Ellipsis], endless=inner[-1] is Ellipsis)
+    if origin is Sequence:
+        return values.sequence_of(_codec(inner[0]))
     if origin in (Union, types.UnionType) and len(inner) == 2 and inner[1] is type(None):
         return values.optional(_codec(inner[0]))
     if origin is not None and issubclass(origin, Mapping):

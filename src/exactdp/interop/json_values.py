@@ -213,6 +213,16 @@ def tuple_of(codecs: Sequence[Codec], endless: bool = False) -> Codec:
     )
 
 
+def sequence_of(codec: Codec) -> Codec:
+    """A sequence as a list, read as a tuple."""
+    own = tuple_of([codec], endless=True)
+
+    def write(value: Any, where: str) -> Any:
+        return own.write(tuple(value) if isinstance(value, Sequence) else value, where)
+
+    return Codec(write, own.read, own.schema)
+
+
 def mapping_of(key: Codec, content: Codec) -> Codec:
     """A mapping as a list of pairs."""
     pairs = tuple_of([tuple_of([key, content])], endless=True)
