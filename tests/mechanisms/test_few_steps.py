@@ -301,6 +301,13 @@ def test_what_steps_are_added_up() -> None:
         assert (few_steps(total, rung, Effort()) is not None) is applies
 
 
+def test_many_steps_are_added_up_where_more_effort_is_allowed() -> None:
+    total = TotalLoss.of({PoissonSampled(Gaussian(sigma=4), "0.001"): 100})
+    rung = LineMethods(total)._ladder.rung_of(0.1)
+    found = [few_steps(total, rung, Effort(terms=times * Effort.terms)) is not None for times in (1, 6, 7)]
+    assert found == [False, False, True]
+
+
 def test_thresholds_out_of_reach() -> None:
     """Nothing is said beyond outputs of 36 deviations and where a grid would be too coarse, by name."""
     for found, y in ((_method(4.0, 2.0**-10, 3), 5.0), (_method(0.5, 2.0**-4, 3, 100), 18.0)):

@@ -27,8 +27,9 @@ from exactdp.engine.payoff import Payoff
 from exactdp.errors import AccuracyError
 from exactdp.mechanisms.gaussian_mixture_loss import MixtureLoss
 
-MOST_STEPS = 1024
-"""Steps that are added up: each of them costs accuracy."""
+USUAL_STEPS, MOST_STEPS = 16, 1024
+"""Steps that are added up with the usual effort, a few seconds for each threshold, and in proportion with more of it; and the
+most: each of them costs accuracy."""
 
 _FEWEST_POINTS, _MOST_POINTS = 64, 1 << 19
 _MANY, _FEWER_POINTS = 100, 1 << 18  # steps from which on time is saved, and the points of a grid then
@@ -215,7 +216,8 @@ def few_steps(total: TotalLoss, rung: LineRung, effort: Effort) -> FewSteps | No
     if rung.payoff is not Payoff.DELTA or not rung.low > 0 or len(total.parts) != 1:
         return None
     part = total.parts[0]
-    if not (isinstance(part.loss, MixtureLoss) and part.loss.may_be_labelled and 2 <= part.count <= MOST_STEPS):
+    affordable = min(USUAL_STEPS * effort.terms // Effort.terms, MOST_STEPS)
+    if not (isinstance(part.loss, MixtureLoss) and part.loss.may_be_labelled and 2 <= part.count <= affordable):
         return None
     squares = part.loss.mixture.squares
     if len(squares) != 2 or squares[0]:
