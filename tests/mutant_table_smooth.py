@@ -123,6 +123,8 @@ MUTANTS = [
         "np.exp(-tilt * np.arange(size))",
         "np.exp(-tilt * (1 - 1e-9) * np.arange(size))",
     ),
+    ("a transform that is a point too short", _BLOCKS, "if size >= n)", "if size >= n - 1)"),
+    ("a threshold of any number of digits", _ADDED, " and coarse.rel_accuracy_bits() > 60", ""),
     ("pairs of blocks counted once", _BLOCKS, "twice = 2.0 if", "twice = 1.0 if"),
     ("the rounding of a convolution left out", _BLOCKS, "rounding = (pairs + _FEW_ROUNDINGS) * UNIT", "rounding = 0.0"),
     ("cells of Laplace noise merged at their upper ends", _TABLES, "(cells + 1 - 2 * j)", "(cells + 2 - 2 * j)"),

@@ -308,6 +308,25 @@ def test_many_steps_are_added_up_where_more_effort_is_allowed() -> None:
     assert found == [False, False, True]
 
 
+def test_a_transform_is_as_long_as_what_it_holds() -> None:
+    """Or the end of a convolution would be added to its beginning."""
+    lengths = [block_convolution._fast_length(n) for n in range(1, 5000)]
+    assert all(length >= n for n, length in enumerate(lengths, start=1))
+    assert all(length < 1.25 * n for n, length in enumerate(lengths, start=1) if n > 32)
+    for length in (70, 71):  # 160 points, and one more
+        x, y = np.zeros(200), np.zeros(200)
+        x[:length] = y[:91] = 0.5
+        low, high = convolved(x, y)
+        exact = np.convolve(x, y)[:200]
+        assert (low <= exact).all()
+        assert (exact <= high).all()
+
+
+def test_a_threshold_of_few_digits_is_refused() -> None:
+    with precision(BITS), pytest.raises(AccuracyError, match="too few digits"):
+        _method(4.0, 2.0**-10, 3).one(arb(2.0**-5, 2.0**-60))
+
+
 def test_thresholds_out_of_reach() -> None:
     """Nothing is said beyond outputs of 36 deviations and where a grid would be too coarse, by name."""
     for found, y in ((_method(4.0, 2.0**-10, 3), 5.0), (_method(0.5, 2.0**-4, 3, 100), 18.0)):
