@@ -80,7 +80,7 @@ def _problem(*texts: str) -> BudgetProblem:
     ("texts", "named"),
     [
         (("Block: margin <= 3", "Block: budget <= 0.01"), "'Block: margin <= 3' needs a budget of at least"),
-        (("Nation: fixed", "Nation age: budget >= 0.9"), "'Nation: fixed' allows at most ~0.5 in Nation age"),
+        (("Nation: fixed", "Nation age: budget >= 0.9"), "'Nation: fixed' allows at most 0.5 in Nation age"),
         (("Nation: equal", "Nation: tied"), "others tie differently"),
         (("age: equal", "Nation age: fixed", "Block age: budget <= 0.1"), "with which it is tied"),
         (("Block: budget = 0.0015", "Block: multiple of 1/100"), "no multiple of 1/100 lies between"),
