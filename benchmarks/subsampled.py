@@ -126,7 +126,7 @@ def main() -> None:
         if epsilon <= 0:
             continue
         start = time.process_time()
-        low, high = ours(sigma, rate, steps, epsilon, 1 + steps // 13 if asked.deep and steps > 16 else None)
+        low, high = ours(sigma, rate, steps, epsilon, 30 if asked.deep and steps > 16 else None)
         own = time.process_time() - start
         apart = (high - low) / high if high else 0.0
         promised = 1e-9 if steps >= 100 else 1e-6

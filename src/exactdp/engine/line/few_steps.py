@@ -28,9 +28,10 @@ from exactdp.errors import AccuracyError
 from exactdp.mechanisms.gaussian_mixture_loss import MixtureLoss
 
 USUAL_STEPS, MOST_STEPS = 16, 1024
-"""Steps that are added up with the usual effort, a few seconds for each threshold, and in proportion with more of it; and the
-most: each of them costs accuracy."""
+"""Steps that are added up with the usual effort, a few seconds for each threshold; and with much more, about half a minute. Each
+step costs accuracy."""
 
+_MUCH_EFFORT = 25  # times the usual one
 _FEWEST_POINTS, _MOST_POINTS = 64, 1 << 19
 _MANY, _FEWER_POINTS = 100, 1 << 18  # steps from which on time is saved, and the points of a grid then
 _WANTED = 3e-7  # of the answer: how far apart its bounds may be because of the grid
@@ -216,7 +217,7 @@ def few_steps(total: TotalLoss, rung: LineRung, effort: Effort) -> FewSteps | No
     if rung.payoff is not Payoff.DELTA or not rung.low > 0 or len(total.parts) != 1:
         return None
     part = total.parts[0]
-    affordable = min(USUAL_STEPS * effort.terms // Effort.terms, MOST_STEPS)
+    affordable = USUAL_STEPS if effort.terms < _MUCH_EFFORT * Effort.terms else MOST_STEPS
     if not (isinstance(part.loss, MixtureLoss) and part.loss.may_be_labelled and 2 <= part.count <= affordable):
         return None
     squares = part.loss.mixture.squares
