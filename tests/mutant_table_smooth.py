@@ -43,10 +43,10 @@ MUTANTS = [
     (
         "no losses beyond the last point above",
         _ADDED,
-        "finite[-1] += _up(tail[1])",
-        "finite[-1] += 0.99 * _up(tail[1])",
+        "finite[-1] += up(tail[1])",
+        "finite[-1] += 0.99 * up(tail[1])",
     ),
-    ("less at infinity above", _ADDED, "_up(tail[0] - tail[1])", "0.99 * _up(tail[0] - tail[1])"),
+    ("less at infinity above", _ADDED, "up(tail[0] - tail[1])", "0.99 * up(tail[0] - tail[1])"),
     ("tiny masses left out above", _ADDED, "masses[first] += moved * len(", "masses[first] += 0.0 * len("),
     ("a mean below its centre is not moved", _ADDED, "/ -math.expm1(-h) * (1 + _FEW_ROUNDINGS)", "* 0.0"),
     (

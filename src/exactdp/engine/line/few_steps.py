@@ -20,7 +20,7 @@ from exactdp.doubles import UNIT, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.line.block_convolution import convolved
 from exactdp.engine.line.protocol import OneByOne, Used
-from exactdp.engine.line.step_cells import FAR, SampledStep, StepCells
+from exactdp.engine.line.step_cells import FAR, SampledStep, StepCells, down, up
 from exactdp.engine.line.tilts import LineRung
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.engine.payoff import Payoff
@@ -108,8 +108,8 @@ def chords(cells: StepCells, tail: tuple[arb, arb]) -> Masses:
     _, gain, short = cells.high
     finite = np.append(short / math.expm1(h), 0.0)
     finite[1:] += gain / -math.expm1(-h)
-    finite[-1] += _up(tail[1])
-    return Masses(_without_least(finite * (1 + _FEW_ROUNDINGS), 1.0), _up(tail[0] - tail[1]), h, is_above=True)
+    finite[-1] += up(tail[1])
+    return Masses(_without_least(finite * (1 + _FEW_ROUNDINGS), 1.0), up(tail[0] - tail[1]), h, is_above=True)
 
 
 def lines(cells: StepCells, tail: tuple[arb, arb], last: int) -> Masses:
@@ -123,7 +123,7 @@ def lines(cells: StepCells, tail: tuple[arb, arb], last: int) -> Masses:
     beyond = tail[1] * cells.step.exp()
     if not bool(tail[0] >= beyond):  # too coarse a grid
         return Masses(np.zeros(last + 1), 0.0, h, is_above=False)
-    inside = np.append(cells.low[0, even] + cells.low[0, odd], _down(beyond))
+    inside = np.append(cells.low[0, even] + cells.low[0, odd], down(beyond))
     right = np.maximum(cells.high[2, even] - cells.low[1, odd], 0.0) / -math.expm1(-h) * (1 + _FEW_ROUNDINGS)
     left = np.maximum(cells.low[1, odd] - cells.high[2, even], 0.0) / math.expm1(h) * (1 - _FEW_ROUNDINGS)
     left[1:] = np.minimum(left[1:], inside[:-2] / 2)
@@ -137,7 +137,7 @@ def lines(cells: StepCells, tail: tuple[arb, arb], last: int) -> Masses:
         finite = _moved(inside, right, left)
     if not (finite >= 0).all():
         return Masses(np.zeros(last + 1), 0.0, h, is_above=False)
-    return Masses(_without_least(finite, 0.0), _down(tail[0] - beyond), h, is_above=False)
+    return Masses(_without_least(finite, 0.0), down(tail[0] - beyond), h, is_above=False)
 
 
 def _moved(inside: Floats, right: Floats, left: Floats) -> Floats:
@@ -235,11 +235,3 @@ def summed(one: Masses, count: int) -> float:
         return one if n == 1 else power(n - n // 2).plus(power(n // 2))
 
     return power(count - count // 2).payoff(power(count // 2))
-
-
-def _up(x: arb) -> float:
-    return max(math.nextafter(float(x.upper()), math.inf), 0.0)
-
-
-def _down(x: arb) -> float:
-    return max(math.nextafter(float(x.lower()), -math.inf), 0.0)

@@ -78,7 +78,7 @@ class SampledStep:
         low, high = found * (1 - error), found * (1 + error)
         for k in long:
             exact = self._by_tails(step, k)
-            low[:, k], high[:, k] = [_down(x) for x in exact], [_up(x) for x in exact]
+            low[:, k], high[:, k] = [down(x) for x in exact], [up(x) for x in exact]
         return StepCells(low, high, step)
 
     def _by_rule(self, h: float, k: Floats) -> tuple[Floats, Floats]:
@@ -120,9 +120,11 @@ class SampledStep:
         return inside, inside - sign * (low - high / grown), sign * (low * grown - high) - inside
 
 
-def _up(x: arb) -> float:
+def up(x: arb) -> float:
+    """A double at least as large as a ball that is not negative, and not negative itself."""
     return max(math.nextafter(float(x.upper()), math.inf), 0.0)
 
 
-def _down(x: arb) -> float:
+def down(x: arb) -> float:
+    """One that is not larger."""
     return max(math.nextafter(float(x.lower()), -math.inf), 0.0)
