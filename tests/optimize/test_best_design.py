@@ -16,11 +16,11 @@ from exactdp import census, optimize, target
 from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import Target
-from exactdp.optimize.best_design import _refuse_if_least_is_too_much, is_proved
+from exactdp.optimize.best_design import is_proved
 from exactdp.optimize.guarantee import Guarantee
+from exactdp.optimize.least_budgets import refuse_if_least_is_too_much
 from exactdp.optimize.problem import BudgetProblem
 from exactdp.optimize.requirements import read_requirements
-from exactdp.optimize.rounding import group_steps
 from small_release import SMALL
 
 F = Fraction
@@ -120,7 +120,7 @@ def test_what_the_total_budget_proves_needs_no_look(wanted: Target, monkeypatch:
     assert guarantee.look(THREE.scaled(1000)).excess <= 0
     monkeypatch.setattr(Guarantee, "look", lambda *_: pytest.fail("a look was taken"))
     problem = BudgetProblem.of(THREE, read_requirements(THREE, ["all: budget >= 1/100000"]))
-    _refuse_if_least_is_too_much(problem, guarantee, group_steps(problem))
+    refuse_if_least_is_too_much(problem, wanted, guarantee)
 
 
 def test_requirements_are_kept_and_priced() -> None:

@@ -32,6 +32,14 @@ _COARSE = (
 _TERMS = np.arange(1.0, 80.0)
 _ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
 _DIGITS = 9  # significant digits of a budget that a requirement asks for
+_LARGEST = Fraction(10**100)  # beyond it, and below its inverse, errors and their sums leave the range of doubles
+
+
+def in_reach(value: Fraction, name: str, found: str) -> Fraction:
+    """A number of which errors can be reckoned in doubles, or 0; others are refused as they were written."""
+    if value and not 1 / _LARGEST <= abs(value) <= _LARGEST:
+        raise InvalidInputError(f"{name} must be between 1e-100 and 1e100. Found {found}.")
+    return value
 
 
 def errors(measure: str, budgets: Floats, kinds: Sequence[CellNoise]) -> tuple[Floats, Floats]:
@@ -136,8 +144,9 @@ def least_budget(measure: str, bound: Fraction, kind: CellNoise = USUAL, typical
 
     low, high = 1e-12, float(largest_budget(kind))
     if not holds(Fraction(high)):
+        what = f"{measure} error" if measure in (ABSOLUTE, RELATIVE) else measure
         raise InvalidInputError(
-            f"No noise that is allowed has a {measure} of at most {limit:g}. Ask for less accuracy."
+            f"No noise that is allowed has {'an' if what[0] in 'ae' else 'a'} {what} of at most {limit:g}. Ask for less accuracy."
         )
     if holds(Fraction(low)):
         return Fraction(1, 10**12)

@@ -18,8 +18,9 @@ from exactdp.census.worst_pair import Candidates
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.gaussian_estimates import gaussian_epsilon
 from exactdp.notebooks import repr_html
-from exactdp.numbers import Number, exact_repr, positive, read_share
+from exactdp.numbers import Number, exact_repr, positive, read_share, shown
 from exactdp.numerals import about, at_least, at_most, counted, exact
+from exactdp.optimize.accuracy import in_reach
 
 STEP = Fraction(1, 100)
 _BLUR = Fraction(1, 20)  # of the loss: averages the ripple, and raises epsilon by next to nothing
@@ -135,7 +136,7 @@ def explain(release: Release, *, delta: Number, step: Number = STEP) -> DesignEx
     >>> f"{block.now.standard_error:.2f} {block.then.standard_error:.2f} {block.cost:.2f}"
     '30.15 9.49 0.03'
     """
-    share, by = read_share(delta, "delta"), positive(step, "step")
+    share, by = read_share(delta, "delta"), in_reach(positive(step, "step"), "step", shown(step))
     others = [cell for cell, kind in release.noise.items() if kind.kind == DISCRETE_LAPLACE]
     if others:
         raise InvalidInputError(

@@ -14,10 +14,18 @@ from exactdp.census.releases import Release
 from exactdp.doubles import Floats
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import Number, exact_repr, positive, rational, shown
-from exactdp.optimize.accuracy import MEASURES, RELATIVE, VARIANCE, errors
+from exactdp.optimize.accuracy import ABSOLUTE, ERROR, MARGIN, MEASURES, RELATIVE, VARIANCE, errors, in_reach
 from exactdp.optimize.cells import all_cells, chosen_cells
 
 _LARGEST_WEIGHT = Fraction(10**100)  # beyond it, and below its inverse, sums of errors leave the range of doubles
+
+_SAID = {
+    VARIANCE: "variance",
+    ERROR: "standard error",
+    ABSOLUTE: "absolute error",
+    MARGIN: "95% margin",
+    RELATIVE: "relative error",
+}
 
 _EMPTY: Mapping[str, Number] = MappingProxyType({})
 
@@ -69,7 +77,8 @@ class Objective:
                     )
         counts: dict[tuple[str, str], Fraction] = {}
         for text, count in self.typical.items():
-            counts.update(dict.fromkeys(chosen_cells(release, text), positive(count, "A typical count")))
+            typical = in_reach(positive(count, "A typical count"), "A typical count", shown(count))
+            counts.update(dict.fromkeys(chosen_cells(release, text), typical))
         if self.measure == RELATIVE:
             missing = [cell for cell in cells if given[cell] and cell not in counts]
             if missing:
@@ -89,5 +98,13 @@ class Objective:
         return float(found.max() if self.worst else found.sum())
 
     def __str__(self) -> str:
-        kind = "largest weighted" if self.worst else "weighted sum of the"
-        return f"{kind} {self.measure}"
+        """What is made small: `of CELLS` where they count equally, `weighted` where they do not.
+
+        >>> str(Objective("margin", {"County": 1}, worst=True)), str(Objective("variance", {"US": 1, "State": 50}))
+        ('largest 95% margin of County', 'weighted sum of the variances')
+        """
+        weights = {rational(weight, "A weight") for weight in self.weights.values()}
+        weighted = "weighted " if len(weights) > 1 else ""
+        of = f" of {shown('; '.join(self.weights))}" if len(weights) == 1 else ""
+        kind = f"largest {weighted}" if self.worst else f"{weighted}sum of the "
+        return f"{kind}{_SAID[self.measure]}{'' if self.worst else 's'}{of}"

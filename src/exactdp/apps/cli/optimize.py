@@ -295,9 +295,8 @@ def _show_frontier(found: Frontier) -> None:
         [exact(e), about(one.value), "none proved" if one.bound is None else at_least(one.bound.value), _gap(one)]
         for e, one in found.points
     ]
-    show_table(
-        f"The best objective at delta = {exact(found.delta)}", ["epsilon", "objective", "none below", "gap"], rows
-    )
+    what = f"The best objective at delta = {exact(found.delta)}: the least {found.points[0][1].objectives[0]}"
+    show_table(what, ["epsilon", "objective", "none below", "gap"], rows)
     for epsilon, one in found.points:
         if one.bound is not None and one.bound.coarsest is not None:
             say(f"At epsilon = {exact(epsilon)}: {one.bound}.")
