@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from exactdp.arithmetic_state import steady
-from exactdp.census.budget_costs import cell_costs
+from exactdp.census.budget_costs import STEP_BLUR, cell_costs
 from exactdp.census.cell_noise import DISCRETE_LAPLACE, USUAL
 from exactdp.census.margins import CountNoise, noise_of
 from exactdp.census.releases import NO_RECORD, Release
@@ -23,7 +23,6 @@ from exactdp.numerals import about, at_least, at_most, counted, exact
 from exactdp.optimize.accuracy import in_reach
 
 STEP = Fraction(1, 100)
-_BLUR = Fraction(1, 20)  # of the loss: averages the ripple, and raises epsilon by next to nothing
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,7 @@ def explain(release: Release, *, delta: Number, step: Number = STEP) -> DesignEx
     tied = tuple(sorted(candidates.bounds))
     ends = candidates.bounds[tied[0]]
     bounds = float(ends[0]), float(max(high for _, high in candidates.bounds.values()))
-    costs = cell_costs(release, tied[0], delta=share, blur=_BLUR).epsilon
+    costs = cell_costs(release, tied[0], delta=share, blur=STEP_BLUR).epsilon
     full = release.proxy.epsilon_bounds(share)
     cells = []
     for level, queries in release.table.items():
