@@ -12,7 +12,7 @@ import pytest
 from general_search import Wanted, meets_everywhere, searched
 from random_designs import random_case
 
-from exactdp import census, optimize, target
+from exactdp import census, numerals, optimize, target
 from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import Target
@@ -228,6 +228,16 @@ def test_explanations_of_the_published_design() -> None:
     assert found.bargains[0].level == "Block"
     assert found.pair == (6, 6)
     assert "> [County] >" in found.paths()[0]
+    paths = [found.release.allocations[number].table.values() for number in (6, found.release.full_path)]
+    coarsest = [min(1 / budget for queries in path for budget in queries.values()) for path in paths]
+    assert coarsest[0] < coarsest[1]
+    said = (
+        f"worst one has a sigma2 of {numerals.about(coarsest[0])}, that of the full path {numerals.about(coarsest[1])}."
+    )
+    assert found.statement.endswith(said)
+    totals = {sum(sum(q.values()) for q in one.table.values()) for one in found.release.allocations.values()}
+    assert len(totals) == 1
+    assert optimize.explain(census.release("dhc-units-us"), delta="1e-10").statement.endswith("There is one path only.")
     assert abs(found.shape) < 0.01
     assert found.epsilon[0] <= found.epsilon[1] < found.epsilon[0] + 1e-6
 

@@ -32,13 +32,15 @@ _COARSE = (
 _TERMS = np.arange(1.0, 80.0)
 _ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
 _DIGITS = 9  # significant digits of a budget that a requirement asks for
-_LARGEST = Fraction(10**100)  # beyond it, and below its inverse, errors and their sums leave the range of doubles
+TYPICAL_POWER = 100
+"""Typical counts, by which weights are divided, are between this power of 10 and its inverse."""
+_POWER = 300  # of 10: larger errors and smaller ones leave the range of doubles
 
 
-def in_reach(value: Fraction, name: str, found: str) -> Fraction:
-    """A number of which errors can be reckoned in doubles, or 0; others are refused as they were written."""
-    if value and not 1 / _LARGEST <= abs(value) <= _LARGEST:
-        raise InvalidInputError(f"{name} must be between 1e-100 and 1e100. Found {found}.")
+def in_reach(value: Fraction, name: str, found: str, power: int = _POWER) -> Fraction:
+    """A number that errors can be compared with in doubles, or 0; others are refused as they were written."""
+    if value and not Fraction(1, 10**power) <= abs(value) <= 10**power:
+        raise InvalidInputError(f"{name} must be between 1e-{power} and 1e{power}. Found {found}.")
     return value
 
 

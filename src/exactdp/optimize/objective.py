@@ -14,7 +14,17 @@ from exactdp.census.releases import Release
 from exactdp.doubles import Floats
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import Number, exact_repr, positive, rational, shown
-from exactdp.optimize.accuracy import ABSOLUTE, ERROR, MARGIN, MEASURES, RELATIVE, VARIANCE, errors, in_reach
+from exactdp.optimize.accuracy import (
+    ABSOLUTE,
+    ERROR,
+    MARGIN,
+    MEASURES,
+    RELATIVE,
+    TYPICAL_POWER,
+    VARIANCE,
+    errors,
+    in_reach,
+)
 from exactdp.optimize.cells import all_cells, chosen_cells
 
 _LARGEST_WEIGHT = Fraction(10**100)  # beyond it, and below its inverse, sums of errors leave the range of doubles
@@ -77,7 +87,7 @@ class Objective:
                     )
         counts: dict[tuple[str, str], Fraction] = {}
         for text, count in self.typical.items():
-            typical = in_reach(positive(count, "A typical count"), "A typical count", shown(count))
+            typical = in_reach(positive(count, "A typical count"), "A typical count", shown(count), TYPICAL_POWER)
             counts.update(dict.fromkeys(chosen_cells(release, text), typical))
         if self.measure == RELATIVE:
             missing = [cell for cell in cells if given[cell] and cell not in counts]
