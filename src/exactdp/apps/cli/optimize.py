@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,6 +32,7 @@ from exactdp.numerals import UP, about, at_least, at_most, counted, exact, perce
 from exactdp.optimize.best_design import BestDesign, best
 from exactdp.optimize.cell_changes import CellChange
 from exactdp.optimize.frontier import Frontier, frontier
+from exactdp.optimize.guarantee import each_target
 from exactdp.optimize.least_design import LeastDesign, least
 from exactdp.optimize.objective_bound import ObjectiveBound
 from exactdp.optimize.request_files import Request, pairs_of_texts, read_request
@@ -230,8 +232,9 @@ def _record(found: BestDesign | LeastDesign) -> dict[str, Any]:
         ends = {"epsilon_lower": found.epsilon[0], "epsilon_upper": found.epsilon[1], "no_design_below": found.bound}
         among = None if found.bound is None else exact_text(found.coarsest)
         return {"delta": exact_text(found.delta), **ends, "among_sigma2_from": among, **common}
+    targets: tuple[Any, ...] = each_target(found.target)
     return {
-        "targets": [str(found.target)],
+        "targets": [dataclasses.asdict(one) for one in targets],
         "objectives": [str(one) for one in found.objectives],
         "before": list(found.values_before),
         "after": list(found.values),
