@@ -249,3 +249,17 @@ def test_objectives_are_told_apart() -> None:
     told = [str(objective(text, {}, {})) for text in ("variance", "variance of Block", "worst error of Block; sex")]
     assert told == ["sum of the variances", "sum of the variances of Block", "largest standard error of Block; sex"]
     assert str(objective("worst margin", {"Block": 2, "Nation": 1}, {})) == "largest weighted 95% margin"
+
+
+def test_weights_follow_from_the_numbers_of_areas_and_of_counts() -> None:
+    asked = Request(cells={"State": "51", "Block": 8000, "sex": 2}).weighted(SMALL)
+    goal = asked.objectives()[0]
+    assert goal.cell_weights(SMALL).tolist() == [1, 2, 51, 102, 8000]
+    for cells, named in [({"Tract": 3}, "a level or a query. Found Tract"), ({"State": 0}, "must be positive")]:
+        with pytest.raises(InvalidInputError, match=named):
+            Request(cells=cells).weighted(SMALL)
+    with pytest.raises(InvalidInputError, match="Found both; leave one out"):
+        Request(cells={"State": 51}, weights={"State": 51}).weighted(SMALL)
+    both = census.Release("x", "x", "x", {"age": {"age": F(1)}, "b": {"c": F(1)}}, {1: ()})
+    with pytest.raises(InvalidInputError, match=r"and not of both\. Found age"):
+        Request(cells={"age": 3}).weighted(both)

@@ -118,3 +118,21 @@ class Objective:
         of = f" of {shown('; '.join(self.weights))}" if len(weights) == 1 else ""
         kind = f"largest {weighted}" if self.worst else f"{weighted}sum of the "
         return f"{kind}{_SAID[self.measure]}{'' if self.worst else 's'}{of}"
+
+
+def number_of_counts(release: Release, cells: Mapping[str, Number]) -> dict[str, Number]:
+    """How many counts each cell of the table stands for: the areas of its level times what its query asks in each; 1 where not
+    said.
+
+    >>> from exactdp.census import release
+    >>> number_of_counts(release("pl94-units-us"), {"County": 3143})["County / detailed"]
+    Fraction(3143, 1)
+    """
+    queries = {query for of_level in release.table.values() for query in of_level}
+    given = {" ".join(name.split()): positive(number, "A number of cells") for name, number in cells.items()}
+    for name in given:
+        if (name in release.table) == (name in queries):
+            either = "a level or a query of the design, and not of both" if name in queries else "a level or a query"
+            raise InvalidInputError(f"A number of cells is that of {either}. Found {shown(name)}.")
+    one = Fraction(1)
+    return {f"{level} / {query}": given.get(level, one) * given.get(query, one) for level, query in all_cells(release)}

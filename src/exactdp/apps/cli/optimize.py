@@ -49,6 +49,12 @@ RequireOption = Annotated[
         "--require", metavar="TEXT", help="CELLS: CONDITION, such as 'County total: margin <= 20'; repeatable."
     ),
 ]
+CellsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cells", metavar="NAME=N", help="How many areas a level has, or counts a query in each; repeatable."
+    ),
+]
 WeightOption = Annotated[
     list[str] | None, typer.Option("--weight", metavar="CELLS=N", help="How much these cells count; repeatable.")
 ]
@@ -70,6 +76,7 @@ FigureOption = Annotated[
 CertificateOption = Annotated[
     Path | None, typer.Option("--certificate", metavar="FILE", help="Certify the design found, in this file.")
 ]
+OutputOption = Annotated[Path | None, shell.output(metavar="FILE", help="Write the design: .toml, .csv or .json.")]
 _ENDINGS = (".toml", ".csv", ".json")
 _FIGURES = (".png", ".pdf", ".svg")
 
@@ -87,6 +94,7 @@ def _optimize(
     mu: MuOption = None,
     minimize: MinimizeOption = None,
     require: RequireOption = None,
+    cells: CellsOption = None,
     weight: WeightOption = None,
     typical: TypicalOption = None,
     request: RequestOption = None,
@@ -95,13 +103,13 @@ def _optimize(
     figure: FigureOption = None,
     certificate: CertificateOption = None,
     digits: Annotated[str, shell.digits(help="Significant digits of the budgets.")] = "6",
-    output: Annotated[Path | None, shell.output(metavar="FILE", help="Write the design: .toml, .csv or .json.")] = None,
+    output: OutputOption = None,
     as_json: shell.JsonOption = False,
 ) -> None:
     """The best accuracy at a guarantee; with --delta alone the least epsilon for given accuracy; with --frontier all of it."""
     source = read_design(design, mechanism, None, old)
     release = source.whole("optimize")
-    asked = _merged(None if request is None else read_request(request), minimize, require, weight, typical)
+    asked = _merged(request, minimize, require, (weight, typical, cells)).weighted(release)
     ending = _checked_files(output, certificate, figure)
     others = {"--alpha": alpha, "--beta": beta, "--advantage": advantage, "--mu": mu}
     if frontier_at is not None:
@@ -153,14 +161,14 @@ def _refuse_ignored(why: str, options: Mapping[str, object]) -> None:
 
 
 def _merged(
-    given: Request | None,
+    file: Path | None,
     minimize: list[str] | None,
     require: list[str] | None,
-    weight: list[str] | None,
-    typical: list[str] | None,
+    numbers: tuple[list[str] | None, ...],
 ) -> Request:
     """What the file says, with what the options say beside or instead of it."""
-    start = given or Request()
+    start = Request() if file is None else read_request(file)
+    weight, typical, cells = numbers
     return Request(
         tuple(minimize or start.minimize),
         (*start.require, *(require or [])),
@@ -168,6 +176,7 @@ def _merged(
         {**start.typical, **pairs_of_texts(typical or [], "--typical")},
         start.epsilon,
         start.delta,
+        {**start.cells, **pairs_of_texts(cells or [], "--cells")},
     )
 
 

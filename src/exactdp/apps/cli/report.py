@@ -140,7 +140,11 @@ def _optimised(study: Study, wanted: Request, delta: Number, within: str | None)
     """The best design within the epsilon that may be spent, or else at that of the design, rounded up."""
     epsilon: Number = within or wanted.epsilon or at_most(study.epsilon(delta))
     return best(
-        study.release, wanted.objectives(), target=target(epsilon, delta), requirements=wanted.require, digits=_SHORT
+        study.release,
+        wanted.weighted(study.release).objectives(),
+        target=target(epsilon, delta),
+        requirements=wanted.require,
+        digits=_SHORT,
     )
 
 
