@@ -11,6 +11,8 @@ TESTS = {
     "optimize/least_delta.py": _LEAST,
     "optimize/dual_bound.py": ["tests/optimize/test_accuracy.py", "tests/optimize/test_dual_bound.py"],
     "optimize/water_filling.py": ["tests/optimize/test_water_filling.py"],
+    "optimize/least_budgets.py": ["tests/optimize/test_requirements.py", "-k", "least_budgets"],
+    "apps/report/decision.py": ["tests/apps/test_report_memo.py", "-k", "another_promise"],
     "optimize/accuracy.py": ["tests/optimize/test_accuracy.py"],
     "optimize/best_design.py": ["tests/optimize/test_dual_bound.py"],
     "optimize/missed_target.py": _LEAST,
@@ -19,6 +21,18 @@ TESTS = {
 }
 
 MUTANTS = [
+    (
+        "the epsilon of least budgets rounded up",
+        "optimize/least_budgets.py",
+        "{at_least(epsilon, 4)} at delta",
+        "{at_least(epsilon * 1.002, 4)} at delta",
+    ),
+    (
+        "an option with another promise recommended",
+        "apps/report/decision.py",
+        "if other.relation != first.relation:",
+        "if other.relation == first.relation == '':",
+    ),
     (
         "a bound of some designs drawn as one of all",
         "apps/figures/frontier.py",

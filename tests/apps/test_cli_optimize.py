@@ -46,6 +46,8 @@ def test_json_and_the_least_epsilon(survey: str) -> None:
     best = json.loads(run("optimize", survey, *STRICT, "--minimize", "worst error", "--json").stdout)
     assert best["no_design_below"] <= best["after"][0]
     assert best["gap"] >= 0
+    assert [set(one) for one in best["targets"]] == [{"epsilon", "delta"}]
+    assert [Fraction(best["targets"][0][name]) for name in ("epsilon", "delta")] == [Fraction(x) for x in STRICT[1::2]]
 
 
 def test_the_frontier_is_drawn(survey: str, tmp_path: Path) -> None:

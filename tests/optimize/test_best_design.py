@@ -12,15 +12,15 @@ import pytest
 from general_search import Wanted, meets_everywhere, searched
 from random_designs import random_case
 
-from exactdp import census, optimize, target
+from exactdp import census, numerals, optimize, target
 from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import Target
-from exactdp.optimize.best_design import _refuse_if_least_is_too_much, is_proved
+from exactdp.optimize.best_design import is_proved
 from exactdp.optimize.guarantee import Guarantee
+from exactdp.optimize.least_budgets import refuse_if_least_is_too_much
 from exactdp.optimize.problem import BudgetProblem
 from exactdp.optimize.requirements import read_requirements
-from exactdp.optimize.rounding import group_steps
 from small_release import SMALL
 
 F = Fraction
@@ -120,7 +120,7 @@ def test_what_the_total_budget_proves_needs_no_look(wanted: Target, monkeypatch:
     assert guarantee.look(THREE.scaled(1000)).excess <= 0
     monkeypatch.setattr(Guarantee, "look", lambda *_: pytest.fail("a look was taken"))
     problem = BudgetProblem.of(THREE, read_requirements(THREE, ["all: budget >= 1/100000"]))
-    _refuse_if_least_is_too_much(problem, guarantee, group_steps(problem))
+    refuse_if_least_is_too_much(problem, wanted, guarantee)
 
 
 def test_requirements_are_kept_and_priced() -> None:
@@ -228,6 +228,16 @@ def test_explanations_of_the_published_design() -> None:
     assert found.bargains[0].level == "Block"
     assert found.pair == (6, 6)
     assert "> [County] >" in found.paths()[0]
+    paths = [found.release.allocations[number].table.values() for number in (6, found.release.full_path)]
+    coarsest = [min(1 / budget for queries in path for budget in queries.values()) for path in paths]
+    assert coarsest[0] < coarsest[1]
+    said = (
+        f"worst one has a sigma2 of {numerals.about(coarsest[0])}, that of the full path {numerals.about(coarsest[1])}."
+    )
+    assert found.statement.endswith(said)
+    totals = {sum(sum(q.values()) for q in one.table.values()) for one in found.release.allocations.values()}
+    assert len(totals) == 1
+    assert optimize.explain(census.release("dhc-units-us"), delta="1e-10").statement.endswith("There is one path only.")
     assert abs(found.shape) < 0.01
     assert found.epsilon[0] <= found.epsilon[1] < found.epsilon[0] + 1e-6
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from exactdp import census, optimize, target
@@ -181,3 +182,84 @@ def test_a_bound_that_says_nothing_is_not_printed() -> None:
     noise = {("A", "b"): census.CellNoise("discrete laplace")}
     alone = census.Release("x", "x", "x", {"A": {"b": F(1)}}, {1: ()}, "replace", noise)
     assert optimize.best(alone, target=target(3, "1e-6")).statement.endswith("from the best one is not.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["margin <= 1e400", "variance <= 1e400", "relative <= 10% of 1e400", "relative <= 1e-400 of 9", "budget >= 1e-400"],
+)
+def test_numbers_that_errors_cannot_be_reckoned_with_are_refused_as_written(text: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"must be between 1e-300 and 1e300\. Found 1e-?400"):
+        requirement(SMALL, f"Block: {text}")
+
+
+def test_typical_counts_limits_and_steps_beyond_doubles_are_refused() -> None:
+    beyond = r"must be between 1e-300 and 1e300\. Found 1e400\."
+    with pytest.raises(InvalidInputError, match=r"A typical count must be between 1e-100 and 1e100\. Found 1e400\."):
+        optimize.best(SMALL, optimize.Objective("relative", typical={"all": "1e400"}), target=STRICT)
+    with pytest.raises(InvalidInputError, match=f"at_most {beyond}"):
+        optimize.least(SMALL, delta="1e-8", objective=optimize.Objective(), at_most="1e400")
+    with pytest.raises(InvalidInputError, match=r"step is a little budget, at most 10\. Found 1e400"):
+        optimize.explain(SMALL, delta="1e-8", step="1e400")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "requirements", "named", "budgets"),
+    [
+        (
+            "3.9",
+            ["Nation age: multiple of 1", "Block: margin <= 40"],
+            "'Nation age: multiple of 1' allows, epsilon",
+            (1, 1),
+        ),
+        (
+            "8",
+            ["Nation: tied", "Nation age: budget = 1", "Block: margin <= 400"],
+            "'Nation: tied' and 'Nation age: budget = 1' allow, epsilon",
+            (1, 1, 0.5, 0.5),
+        ),
+    ],
+)
+def test_least_budgets_that_miss_the_guarantee_are_named_with_their_epsilon(
+    epsilon: str, requirements: list[str], named: str, budgets: tuple[float, ...]
+) -> None:
+    """Only those that matter, with the epsilon of the noise that they leave: here by a sum over all outcomes."""
+    with pytest.raises(InvalidInputError, match=f"Found the target {epsilon};") as refused:
+        optimize.best(SMALL, target=target(epsilon, "1e-6"), requirements=requirements)
+    assert named in str(refused.value)
+    told = float(str(refused.value).split("epsilon is at least ")[1].split()[0])
+    losses, masses = np.zeros(1), np.ones(1)
+    x = np.arange(-40, 41)
+    for budget in budgets:
+        weights = np.exp(-(x**2) * budget / 2)
+        losses = np.add.outer(losses, (x + 0.5) * budget).ravel()
+        masses = np.outer(masses, weights / weights.sum()).ravel()
+        losses, where = np.unique(losses, return_inverse=True)
+        masses = np.bincount(where, masses)
+    at_told, just_above = (float(masses @ np.maximum(-np.expm1(e - losses), 0)) for e in (told, told * 1.001))
+    assert at_told >= 1e-6 > just_above
+
+
+def test_guarantees_that_ask_for_no_noise_are_refused_in_a_sentence() -> None:
+    with pytest.raises(InvalidInputError, match=r"leave less noise than there is: on path .* at most 1000 can be used"):
+        optimize.best(SMALL, target=target("1e5", "1e-6"))
+
+
+def test_objectives_are_told_apart() -> None:
+    told = [str(objective(text, {}, {})) for text in ("variance", "variance of Block", "worst error of Block; sex")]
+    assert told == ["sum of the variances", "sum of the variances of Block", "largest standard error of Block; sex"]
+    assert str(objective("worst margin", {"Block": 2, "Nation": 1}, {})) == "largest weighted 95% margin"
+
+
+def test_weights_follow_from_the_numbers_of_areas_and_of_counts() -> None:
+    asked = Request(cells={"State": "51", "Block": 8000, "sex": 2}).weighted(SMALL)
+    goal = asked.objectives()[0]
+    assert goal.cell_weights(SMALL).tolist() == [1, 2, 51, 102, 8000]
+    for cells, named in [({"Tract": 3}, "a level or a query. Found Tract"), ({"State": 0}, "must be positive")]:
+        with pytest.raises(InvalidInputError, match=named):
+            Request(cells=cells).weighted(SMALL)
+    with pytest.raises(InvalidInputError, match="Found both; leave one out"):
+        Request(cells={"State": 51}, weights={"State": 51}).weighted(SMALL)
+    both = census.Release("x", "x", "x", {"age": {"age": F(1)}, "b": {"c": F(1)}}, {1: ()})
+    with pytest.raises(InvalidInputError, match=r"and not of both\. Found age"):
+        Request(cells={"age": 3}).weighted(both)

@@ -26,6 +26,10 @@ from exactdp.numerals import about, exact
 CellSlopes = Mapping[str, Mapping[str, float]]
 """Level -> query -> slope by the budget of that cell."""
 
+STEP_BLUR = Fraction(1, 20)
+"""A `blur` for what a step of budget costs: epsilon of coarse noise ripples as budget grows, and a slope in a ripple
+is not what the step costs. It raises epsilon by next to nothing."""
+
 _LEAST_LOG = -745.0
 
 

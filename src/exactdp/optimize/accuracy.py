@@ -32,6 +32,16 @@ _COARSE = (
 _TERMS = np.arange(1.0, 80.0)
 _ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
 _DIGITS = 9  # significant digits of a budget that a requirement asks for
+TYPICAL_POWER = 100
+"""Typical counts, by which weights are divided, are between this power of 10 and its inverse."""
+_POWER = 300  # of 10: larger errors and smaller ones leave the range of doubles
+
+
+def in_reach(value: Fraction, name: str, found: str, power: int = _POWER) -> Fraction:
+    """A number that errors can be compared with in doubles, or 0; others are refused as they were written."""
+    if value and not Fraction(1, 10**power) <= abs(value) <= 10**power:
+        raise InvalidInputError(f"{name} must be between 1e-{power} and 1e{power}. Found {found}.")
+    return value
 
 
 def errors(measure: str, budgets: Floats, kinds: Sequence[CellNoise]) -> tuple[Floats, Floats]:
@@ -136,8 +146,9 @@ def least_budget(measure: str, bound: Fraction, kind: CellNoise = USUAL, typical
 
     low, high = 1e-12, float(largest_budget(kind))
     if not holds(Fraction(high)):
+        what = f"{measure} error" if measure in (ABSOLUTE, RELATIVE) else measure
         raise InvalidInputError(
-            f"No noise that is allowed has a {measure} of at most {limit:g}. Ask for less accuracy."
+            f"No noise that is allowed has {'an' if what[0] in 'ae' else 'a'} {what} of at most {limit:g}. Ask for less accuracy."
         )
     if holds(Fraction(low)):
         return Fraction(1, 10**12)

@@ -28,11 +28,12 @@ from exactdp.optimize.cell_changes import CellChange, cell_changes
 from exactdp.optimize.cells import cell_name
 from exactdp.optimize.guarantee import NEARER, Guarantee, each_target, spread_slopes
 from exactdp.optimize.infeasible import refuse_if_infeasible
+from exactdp.optimize.least_budgets import refuse_if_least_is_too_much
 from exactdp.optimize.objective import Objective
 from exactdp.optimize.objective_bound import ObjectiveBound, objective_bound
 from exactdp.optimize.prices import Price, requirement_prices
 from exactdp.optimize.problem import BudgetProblem
-from exactdp.optimize.requirements import MULTIPLE, Requirement, read_requirements
+from exactdp.optimize.requirements import Requirement, read_requirements
 from exactdp.optimize.round_budgets import best_multiples
 from exactdp.optimize.rounding import group_steps, raised_steps, rounded_down
 from exactdp.optimize.search import Aim, Search
@@ -46,7 +47,6 @@ _QUICK = 4e-6, 3e-5  # of the budget: what is left to quick proofs of a mu, at f
 _SLOW = 4e-5  # the same for slow ones, whose work falls with it
 _HALVINGS, _SLOW_HALVINGS = 4, 2
 _WORTH_WHILE = 3e-5  # of the budget: what is left over from which on a closer share is looked for
-_RIPPLE = 0.5  # of log delta: more budget does not lower it by more
 
 
 @steady
@@ -151,7 +151,7 @@ def best(
     refuse_idle(problem, sums)
     refuse_if_infeasible(problem, wanted)
     guarantee = Guarantee.of(wanted)
-    _refuse_if_least_is_too_much(problem, guarantee, steps)
+    refuse_if_least_is_too_much(problem, wanted, guarantee)
     first = aim = Aim(sums[0], objectives[0].worst)
     unknowns, reached = problem.start(), math.inf
     for place in range(len(objectives)):
@@ -216,22 +216,6 @@ def refuse_idle(problem: BudgetProblem, sums: Sequence[SummedErrors]) -> None:
                 f"budget. "
                 "Give it a weight, a requirement, or say fixed."
             )
-
-
-def _refuse_if_least_is_too_much(problem: BudgetProblem, guarantee: Guarantee, steps: tuple[Fraction, ...]) -> None:
-    """Refuse a search that begins outside: the least budgets miss the guarantee, and by more than a ripple."""
-    asked = [limit.said for limit in problem.lower if limit.by is not None]
-    asked += [f"'{one.text}'" for one in problem.requirements if one.kind == MULTIPLE]
-    least = tuple(max(low, step) for low, step in zip(problem.bounds[0], steps, strict=True))
-    if not asked or guarantee.is_met_by_zcdp(design := problem.design(least)):
-        return
-    if guarantee.look(design).excess > _RIPPLE:
-        names = list(dict.fromkeys(asked))
-        several = f"{names[0]} and others leave" if len(names) > 1 else f"{names[0]} leaves"
-        raise InvalidInputError(
-            f"No design was found: the least budgets that {several} miss the guarantee already. "
-            "Loosen a requirement or the guarantee."
-        )
 
 
 def _next_aim(aim: Aim, cap: float, errors: SummedErrors, worst: bool) -> Aim:

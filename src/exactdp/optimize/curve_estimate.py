@@ -26,6 +26,7 @@ _LISTED = 1e5  # sigma2 from which on noise is taken as continuous
 _MOST_PAIRS, _MOST_CELLS = 40, 24
 _LARGEST_EXPONENT = 600.0
 _LEAST = 1e-300
+_LEAST_STEP = 1e-12  # where next to no noise is left under a tilt
 
 
 def is_small(release: Release) -> bool:
@@ -86,7 +87,7 @@ def profiles(
 def _tilted(compositions: Sequence[Mapping[Mechanism, int]], tilt: float, size: int) -> tuple[TiltedLosses, ...]:
     parts = {m: _Part.of(m, tilt) for one in compositions for m in one}
     variance = max(sum(n * parts[m].variance for m, n in one.items()) for one in compositions)
-    step = _LENGTH * math.sqrt(variance) / size
+    step = max(_LENGTH * math.sqrt(variance) / size, _LEAST_STEP)
     spectra = {m: part.spectrum(step, size) for m, part in parts.items()}
     reach = min(_WITHIN * math.sqrt(variance), _LARGEST_EXPONENT / (tilt + 1))
     return tuple(_convolved(one, parts, spectra, (tilt, step, reach), size) for one in compositions)

@@ -10,19 +10,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from exactdp.arithmetic_state import steady
-from exactdp.census.budget_costs import cell_costs
+from exactdp.census.budget_costs import STEP_BLUR, cell_costs
 from exactdp.census.cell_noise import DISCRETE_LAPLACE, USUAL
 from exactdp.census.margins import CountNoise, noise_of
 from exactdp.census.releases import NO_RECORD, Release
+from exactdp.census.spine import Table
 from exactdp.census.worst_pair import Candidates
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.gaussian_estimates import gaussian_epsilon
 from exactdp.notebooks import repr_html
-from exactdp.numbers import Number, exact_repr, positive, read_share
+from exactdp.numbers import Number, exact_repr, positive, read_share, shown
 from exactdp.numerals import about, at_least, at_most, counted, exact
 
 STEP = Fraction(1, 100)
-_BLUR = Fraction(1, 20)  # of the loss: averages the ripple, and raises epsilon by next to nothing
+_LARGEST_STEP = 10
 
 
 @dataclass(frozen=True)
@@ -89,21 +90,46 @@ class DesignExplanation:
 
     @property
     def statement(self) -> str:
-        """Where epsilon comes from, in two sentences."""
-        others = (
-            "" if len(self.tied) == 1 else f" (with {counted(len(self.tied) - 1, 'other')} that cannot be told from it)"
-        )
-        worst = f"the pair {self.pair[0]}, {self.pair[1]}" if self.pair[1] != NO_RECORD else f"path {self.pair[0]}"
+        """Where epsilon comes from, and why the worst pair is the worst."""
         return (
             f"epsilon is at most {at_most(self.epsilon[1])} at delta = {exact(self.delta)}: {about(self.total)} is what a "
-            f"continuous "
-            f"Gaussian of the same total would have, {about(self.shape, 3)} is due to the shape. The worst is "
-            f"{worst}{others}; the full "
-            f"path alone has at least {at_least(self.full[0])}."
+            f"continuous Gaussian of the same total would have, {about(self.shape, 3)} is due to the shape. {self._worst}"
+        )
+
+    @property
+    def _worst(self) -> str:
+        if len(self.release.pairs) == 1:
+            return "There is one path only."
+        who = f"the pair {self.pair[0]}, {self.pair[1]}" if self.pair[1] != NO_RECORD else f"path {self.pair[0]}"
+        tied = (
+            "" if len(self.tied) == 1 else f" (with {counted(len(self.tied) - 1, 'other')} that cannot be told from it)"
+        )
+        if self.pair == self.release.proxy_pair:
+            return f"The worst is {who}{tied}, which bypasses nothing."
+        return f"The worst is {who}{tied}; the full path alone has at least {at_least(self.full[0])}.{self._reason}"
+
+    @property
+    def _reason(self) -> str:
+        """What sets the pair apart from the others: its total, or the coarsest of its noise. Said of usual noise only."""
+        if self.release.noise or len(self.tied) == len(self.release.pairs):
+            return ""
+        paths = {number: _most(path.table) for number, path in self.release.allocations.items()}
+        own = max((paths[number] for number in self.pair if number != NO_RECORD), default=Fraction(0))
+        full = paths[self.release.full_path]
+        if own == full:
+            return ""
+        return (
+            " All pairs have the same total, so that only the shape tells them apart: the coarsest noise of the worst one has a "
+            f"sigma2 of {about(1 / own)}, that of the full path {about(1 / full)}."
         )
 
     def __str__(self) -> str:
         return "\n".join([self.statement, *self.paths()])
+
+
+def _most(table: Table) -> Fraction:
+    """The largest budget of a cell."""
+    return max(budget for queries in table.values() for budget in queries.values())
 
 
 def path_drawing(release: Release, number: int) -> str:
@@ -125,6 +151,15 @@ def path_drawing(release: Release, number: int) -> str:
     return f"path {number}: {' > '.join(parts)}"
 
 
+def _read_step(step: Number) -> Fraction:
+    found = positive(step, "step")
+    if found > _LARGEST_STEP:
+        raise InvalidInputError(
+            f"step is a little budget, at most {_LARGEST_STEP}. Found {shown(step)}; leave it out for {exact(STEP)}."
+        )
+    return found
+
+
 @steady
 def explain(release: Release, *, delta: Number, step: Number = STEP) -> DesignExplanation:
     """Why the epsilon of a design at `delta` is what it is; `step` is the budget whose cost and gain are told for each cell.
@@ -135,7 +170,7 @@ def explain(release: Release, *, delta: Number, step: Number = STEP) -> DesignEx
     >>> f"{block.now.standard_error:.2f} {block.then.standard_error:.2f} {block.cost:.2f}"
     '30.15 9.49 0.03'
     """
-    share, by = read_share(delta, "delta"), positive(step, "step")
+    share, by = read_share(delta, "delta"), _read_step(step)
     others = [cell for cell, kind in release.noise.items() if kind.kind == DISCRETE_LAPLACE]
     if others:
         raise InvalidInputError(
@@ -146,7 +181,7 @@ def explain(release: Release, *, delta: Number, step: Number = STEP) -> DesignEx
     tied = tuple(sorted(candidates.bounds))
     ends = candidates.bounds[tied[0]]
     bounds = float(ends[0]), float(max(high for _, high in candidates.bounds.values()))
-    costs = cell_costs(release, tied[0], delta=share, blur=_BLUR).epsilon
+    costs = cell_costs(release, tied[0], delta=share, blur=STEP_BLUR).epsilon
     full = release.proxy.epsilon_bounds(share)
     cells = []
     for level, queries in release.table.items():

@@ -19,9 +19,9 @@ from exactdp.doubles import FORMULA_SLACK, Floats
 from exactdp.errors import InvalidInputError
 from exactdp.guarantees.calibration import MeetsEpsilonDelta
 from exactdp.notebooks import repr_html
-from exactdp.numbers import Number, exact_repr, positive, rational, read_share, whole
+from exactdp.numbers import Number, exact_repr, positive, rational, read_share, shown, whole
 from exactdp.numerals import about, at_least, at_most, exact
-from exactdp.optimize.accuracy import shortened
+from exactdp.optimize.accuracy import in_reach, shortened
 from exactdp.optimize.best_design import DIGITS, USUAL_DIGITS, refuse_idle
 from exactdp.optimize.cell_changes import CellChange, cell_changes
 from exactdp.optimize.dual_bound import least_spread, spread_row
@@ -107,7 +107,10 @@ def least(
     aim, cap = None, 0.0
     unknowns = problem.low
     if objective is not None:
-        aim, cap = Aim(sums[0], objective.worst), float(positive(at_most, "at_most"))
+        aim, cap = (
+            Aim(sums[0], objective.worst),
+            float(in_reach(positive(at_most, "at_most"), "at_most", shown(at_most))),
+        )
         unknowns = _cheapest(aim, cap)
     short = tuple(
         min(math.ceil(max(Fraction(y), a) / step) * step if step else max(shortened(Fraction(y), places), a), b)

@@ -14,10 +14,28 @@ from exactdp.census.releases import Release
 from exactdp.doubles import Floats
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import Number, exact_repr, positive, rational, shown
-from exactdp.optimize.accuracy import MEASURES, RELATIVE, VARIANCE, errors
+from exactdp.optimize.accuracy import (
+    ABSOLUTE,
+    ERROR,
+    MARGIN,
+    MEASURES,
+    RELATIVE,
+    TYPICAL_POWER,
+    VARIANCE,
+    errors,
+    in_reach,
+)
 from exactdp.optimize.cells import all_cells, chosen_cells
 
 _LARGEST_WEIGHT = Fraction(10**100)  # beyond it, and below its inverse, sums of errors leave the range of doubles
+
+_SAID = {
+    VARIANCE: "variance",
+    ERROR: "standard error",
+    ABSOLUTE: "absolute error",
+    MARGIN: "95% margin",
+    RELATIVE: "relative error",
+}
 
 _EMPTY: Mapping[str, Number] = MappingProxyType({})
 
@@ -69,7 +87,8 @@ class Objective:
                     )
         counts: dict[tuple[str, str], Fraction] = {}
         for text, count in self.typical.items():
-            counts.update(dict.fromkeys(chosen_cells(release, text), positive(count, "A typical count")))
+            typical = in_reach(positive(count, "A typical count"), "A typical count", shown(count), TYPICAL_POWER)
+            counts.update(dict.fromkeys(chosen_cells(release, text), typical))
         if self.measure == RELATIVE:
             missing = [cell for cell in cells if given[cell] and cell not in counts]
             if missing:
@@ -89,5 +108,31 @@ class Objective:
         return float(found.max() if self.worst else found.sum())
 
     def __str__(self) -> str:
-        kind = "largest weighted" if self.worst else "weighted sum of the"
-        return f"{kind} {self.measure}"
+        """What is made small: `of CELLS` where they count equally, `weighted` where they do not.
+
+        >>> str(Objective("margin", {"County": 1}, worst=True)), str(Objective("variance", {"US": 1, "State": 50}))
+        ('largest 95% margin of County', 'weighted sum of the variances')
+        """
+        weights = {rational(weight, "A weight") for weight in self.weights.values()}
+        weighted = "weighted " if len(weights) > 1 else ""
+        of = f" of {shown('; '.join(self.weights))}" if len(weights) == 1 else ""
+        kind = f"largest {weighted}" if self.worst else f"{weighted}sum of the "
+        return f"{kind}{_SAID[self.measure]}{'' if self.worst else 's'}{of}"
+
+
+def number_of_counts(release: Release, cells: Mapping[str, Number]) -> dict[str, Number]:
+    """How many counts each cell of the table stands for: the areas of its level times what its query asks in each; 1 where not
+    said.
+
+    >>> from exactdp.census import release
+    >>> number_of_counts(release("pl94-units-us"), {"County": 3143})["County / detailed"]
+    Fraction(3143, 1)
+    """
+    queries = {query for of_level in release.table.values() for query in of_level}
+    given = {" ".join(name.split()): positive(number, "A number of cells") for name, number in cells.items()}
+    for name in given:
+        if (name in release.table) == (name in queries):
+            either = "a level or a query of the design, and not of both" if name in queries else "a level or a query"
+            raise InvalidInputError(f"A number of cells is that of {either}. Found {shown(name)}.")
+    one = Fraction(1)
+    return {f"{level} / {query}": given.get(level, one) * given.get(query, one) for level, query in all_cells(release)}

@@ -12,7 +12,8 @@ from exactdp.census.cell_noise import USUAL, CellNoise
 from exactdp.census.releases import Release
 from exactdp.doubles import Floats, Ints
 from exactdp.errors import InvalidInputError
-from exactdp.numerals import exact
+from exactdp.mechanisms.discrete_gaussian import SMALLEST_SIGMA2
+from exactdp.numerals import about, exact
 from exactdp.optimize.accuracy import SMALLEST_BUDGET, largest_budget, least_budget
 from exactdp.optimize.cells import Cell, all_cells, cell_name
 from exactdp.optimize.requirements import BUDGET, EQUAL, FIXED, MULTIPLE, TIED, Requirement
@@ -144,7 +145,9 @@ class BudgetProblem:
         table: dict[str, dict[str, Fraction]] = {level: {} for level in self.release.table}
         for (level, query), ratio, g in zip(self.cells, self.ratios, self.group.tolist(), strict=True):
             table[level][query] = ratio * unknowns[g]
-        return replace(self.release, table=table)
+        found = replace(self.release, table=table)
+        _refuse_too_little_noise(found)
+        return found
 
     def unknowns(self, design: Release) -> tuple[Fraction, ...]:
         """The unknowns of a design."""
@@ -157,6 +160,22 @@ class BudgetProblem:
         """The unknowns of the given design, within the bounds."""
         found: Floats = np.clip(np.array([float(x) for x in self.unknowns(self.release)]), self.low, self.high)
         return found
+
+
+def _refuse_too_little_noise(design: Release) -> None:
+    """Refuse budgets that come to more than a cell can have where a path bypasses levels, which gives it theirs as well."""
+    if design.budget <= 1 / SMALLEST_SIGMA2 and not design.noise:
+        return
+    for number, path in design.allocations.items():
+        for level, queries in path.table.items():
+            for query, budget in queries.items():
+                most = largest_budget(path.noise.get((level, query), USUAL))
+                if budget > most:
+                    raise InvalidInputError(
+                        f"The guarantee or the requirements leave less noise than there is: on path {number}, {level} {query} "
+                        f"would have a budget of {about(budget)}, and at most {exact(most)} can be used. Ask for a smaller "
+                        "epsilon, or bound budgets, such as 'all: budget <= 10'."
+                    )
 
 
 def _limits(one: Requirement, now: Fraction, kind: CellNoise) -> tuple[Fraction | None, Fraction | None]:

@@ -1,30 +1,35 @@
 """What is asked of an optimisation as texts, on the command line or in a TOML file.
 
-minimize = ["worst margin of County", "variance"]   # in the order of importance
+minimize = ["worst margin", "variance"]             # in the order of importance
 require = ["County total: margin <= 20", "Block: fixed"]
 epsilon = 5                                          # without it: the least epsilon at delta
 delta = "1e-10"
 
-[weights]                                            # how many counts there are, for example
+[cells]                                              # how many areas a level has, how many counts a query has in each
 State = 50
 County = 3000
+"age * sex" = 36
+
+[weights]                                            # instead: how much cells count
+State = 50
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from exactdp.census.budget_design import MOST_BYTES
+from exactdp.census.releases import Release
 from exactdp.csv_text import decoded
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import Number, shown
 from exactdp.optimize.accuracy import MEASURES, VARIANCE
-from exactdp.optimize.objective import Objective
+from exactdp.optimize.objective import Objective, number_of_counts
 
-_KEYS = ("minimize", "require", "epsilon", "delta", "weights", "typical")
+_KEYS = ("minimize", "require", "epsilon", "delta", "weights", "typical", "cells")
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,15 @@ class Request:
     typical: Mapping[str, Number] = field(default_factory=dict)
     epsilon: Number | None = None
     delta: Number | None = None
+    cells: Mapping[str, Number] = field(default_factory=dict)
+
+    def weighted(self, release: Release) -> Request:
+        """The same with the weights that the numbers of cells come to, where these are given."""
+        if not self.cells:
+            return self
+        if self.weights:
+            raise InvalidInputError("Weights are given, or follow from the number of cells. Found both; leave one out.")
+        return replace(self, weights=number_of_counts(release, self.cells), cells={})
 
     def objectives(self) -> tuple[Objective, ...]:
         """The objectives, the most important one first; typical counts are for those of them that are relative."""
@@ -96,6 +110,7 @@ def read_request(path: Path | str) -> Request:
         _numbers(found.get("typical", {}), "typical"),
         _number(found.get("epsilon"), "epsilon"),
         _number(found.get("delta"), "delta"),
+        _numbers(found.get("cells", {}), "cells"),
     )
 
 

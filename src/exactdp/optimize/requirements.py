@@ -21,7 +21,7 @@ from fractions import Fraction
 from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
 from exactdp.numbers import exact_repr, positive, shown
-from exactdp.optimize.accuracy import ABSOLUTE, ERROR, MARGIN, RELATIVE, VARIANCE
+from exactdp.optimize.accuracy import ABSOLUTE, ERROR, MARGIN, RELATIVE, VARIANCE, in_reach
 from exactdp.optimize.cells import Cell, chosen_cells
 
 BUDGET, FIXED, TIED, EQUAL, MULTIPLE = "budget", "fixed", "tied", "equal", "multiple"
@@ -79,12 +79,12 @@ def requirement(release: Release, text: str) -> Requirement:
     if found := _BOUND.fullmatch(said):
         return Requirement(what, cells, found[1], _bound(found[2], found[1], what))
     if found := _RELATIVE.fullmatch(said):
-        share = positive(found[1], "A relative error") / (100 if found[2] else 1)
-        return Requirement(what, cells, RELATIVE, share, typical=positive(found[3], "A typical count"))
+        share = _positive(found[1], "A relative error") / (100 if found[2] else 1)
+        return Requirement(what, cells, RELATIVE, share, typical=_positive(found[3], "A typical count"))
     if found := _BUDGET.fullmatch(said):
-        return Requirement(what, cells, BUDGET, positive(found[2], "A budget"), found[1])
+        return Requirement(what, cells, BUDGET, _positive(found[2], "A budget"), found[1])
     if found := _MULTIPLE.fullmatch(said):
-        return Requirement(what, cells, MULTIPLE, positive(found[1], "The step of round budgets"))
+        return Requirement(what, cells, MULTIPLE, _positive(found[1], "The step of round budgets"))
     if said in (FIXED, TIED, EQUAL):
         return Requirement(what, cells, said)
     raise InvalidInputError(f"A condition is one of {_FORMS}. Found {shown(said)} in {shown(what)}.")
@@ -99,11 +99,15 @@ def read_requirements(release: Release, given: Iterable[str | Requirement]) -> t
 
 def _bound(text: str, measure: str, what: str) -> Fraction:
     if measure != MARGIN:
-        return positive(text, f"The {measure} in {shown(what)}")
+        return _positive(text, f"The {measure} in {shown(what)}")
     try:
         found = Fraction(text)
     except (ValueError, ZeroDivisionError):
         found = Fraction(-1)
     if found < 0:
         raise InvalidInputError(f"A margin is a count from 0 on. Found {shown(text)} in {shown(what)}.")
-    return found
+    return in_reach(found, f"The margin in {shown(what)}", shown(text))
+
+
+def _positive(text: str, name: str) -> Fraction:
+    return in_reach(positive(text, name), name, shown(text))

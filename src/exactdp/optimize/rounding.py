@@ -9,6 +9,7 @@ import numpy as np
 
 from exactdp.doubles import Floats
 from exactdp.errors import InvalidInputError
+from exactdp.numbers import shown
 from exactdp.optimize.accuracy import shortened
 from exactdp.optimize.cells import cell_name
 from exactdp.optimize.problem import BudgetProblem
@@ -30,8 +31,8 @@ def group_steps(problem: BudgetProblem) -> tuple[Fraction, ...]:
         low, high = (end[g] for end in problem.bounds)
         if step and math.ceil(low / step) * step > high:
             raise InvalidInputError(
-                f"The requirements contradict each other: no multiple of {step} lies between {float(low):g} and {float(high):g}. "
-                "Choose another step."
+                f"The requirements contradict each other: no multiple of {shown(step)} lies between {float(low):g} and "
+                f"{float(high):g}. Choose another step."
             )
     return tuple(steps)
 

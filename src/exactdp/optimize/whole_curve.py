@@ -79,7 +79,7 @@ class WholeCurve(Guarantee):
     @classmethod
     def of_target(cls, wanted: Target, size: int = SIZES[0]) -> WholeCurve:
         """The guarantee of a target."""
-        return cls((), each_target(wanted), size)
+        return cls((), wanted=each_target(wanted), size=size)
 
     def look(self, release: Release) -> Look:
         """Estimates at the epsilons that decide: those where delta is nearest to a mu's, or a beta's best one."""

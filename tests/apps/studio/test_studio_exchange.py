@@ -9,8 +9,9 @@ from fractions import Fraction
 import pytest
 
 import exactdp
+from exactdp import optimize
 from exactdp.apps.studio.work.designs import design_of
-from exactdp.census.budget_costs import cell_costs
+from exactdp.census.budget_costs import STEP_BLUR, cell_costs
 from exactdp.census.budget_files import parse_budget
 from exactdp.census.margins import noise_of
 from exactdp.census.releases import Release
@@ -40,7 +41,9 @@ def margin(release: Release, level: str) -> int:
 
 def test_costs_are_derivatives_and_gains_are_of_the_noise(studio: Studio) -> None:
     found = studio.post("/exchange", {"design": SMALL, "delta": "1e-6"}).json()
-    costs = cell_costs(DESIGN, delta="1e-6")
+    costs = cell_costs(DESIGN, delta="1e-6", blur=STEP_BLUR)
+    explained = optimize.explain(DESIGN, delta="1e-6").cells
+    assert [cell["cost"] for cell in found["cells"]] == pytest.approx([cell.cost for cell in explained], rel=1e-12)
     assert tuple(found["pair"]) == costs.pair
     assert {(cell["level"], cell["query"]) for cell in found["cells"]} == {
         (level, query) for level, queries in DESIGN.table.items() for query in queries
@@ -49,9 +52,8 @@ def test_costs_are_derivatives_and_gains_are_of_the_noise(studio: Studio) -> Non
     for cell in found["cells"]:
         level, query = cell["level"], cell["query"]
         assert cell["cost"] == pytest.approx(costs.epsilon[level][query] / 100)
-        step = Fraction(1, 10**5)
-        after = epsilon_of(DESIGN.with_budget({(level, query): step}))
-        assert (after - before) * 1000 == pytest.approx(cell["cost"], rel=1e-2, abs=1e-6)
+        after = epsilon_of(DESIGN.with_budget({(level, query): Fraction(1, 100)}))
+        assert after - before == pytest.approx(cell["cost"], rel=2e-2)
         own = noise_of(DESIGN.table[level][query])
         assert (cell["standard_error"], cell["margin95"]) == (own.standard_error, own.margin)
         more = noise_of(DESIGN.table[level][query] + Fraction(0.0001 / cell["cost"]))
@@ -175,6 +177,7 @@ def test_a_design_is_optimised_for_a_requirement(studio: Studio) -> None:
         name: (margin(fine, name), margin(best, name)) for name in fine.table
     }
     assert "The guarantee is proved" in found["statement"]
+    assert [price.partition(":")[0] for price in found["prices"]] == [f"'{level}"]
     refused = studio.post("/optimize", {**body, "requirements": [f"{level}: margin <= 0"]})
     assert refused.status_code == 422
     assert refused.json()["error"].endswith(".")

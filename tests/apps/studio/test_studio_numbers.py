@@ -276,9 +276,13 @@ def test_tables(studio: Studio) -> None:
 
 
 def test_a_report_is_html_with_the_headline(studio: Studio) -> None:
-    response = studio.post("/report", {"design": named('a <b>"report"</b>'), "delta": "1e-6", "deltas": []})
+    kept = [{"name": "A", "design": SMALL}]
+    body = {"design": named('a <b>"report"</b>'), "delta": "1e-6", "deltas": [], "against": kept}
+    response = studio.post("/report", body)
     assert response.status_code == 200, response.text
     assert response.headers["content-disposition"] == 'attachment; filename="a-b-report-b-report.html"'
     assert response.text.lower().startswith("<!doctype html>")
     assert "8.30" in response.text
+    assert "A, this design" in response.text
+    assert "Scenario A" in response.text  # not another "A"
     assert '<b>"report"</b>' not in response.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,6 +32,7 @@ from exactdp.numerals import UP, about, at_least, at_most, counted, exact, perce
 from exactdp.optimize.best_design import BestDesign, best
 from exactdp.optimize.cell_changes import CellChange
 from exactdp.optimize.frontier import Frontier, frontier
+from exactdp.optimize.guarantee import each_target
 from exactdp.optimize.least_design import LeastDesign, least
 from exactdp.optimize.objective_bound import ObjectiveBound
 from exactdp.optimize.request_files import Request, pairs_of_texts, read_request
@@ -45,6 +47,12 @@ RequireOption = Annotated[
     list[str] | None,
     typer.Option(
         "--require", metavar="TEXT", help="CELLS: CONDITION, such as 'County total: margin <= 20'; repeatable."
+    ),
+]
+CellsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cells", metavar="NAME=N", help="How many areas a level has, or counts a query in each; repeatable."
     ),
 ]
 WeightOption = Annotated[
@@ -68,6 +76,7 @@ FigureOption = Annotated[
 CertificateOption = Annotated[
     Path | None, typer.Option("--certificate", metavar="FILE", help="Certify the design found, in this file.")
 ]
+OutputOption = Annotated[Path | None, shell.output(metavar="FILE", help="Write the design: .toml, .csv or .json.")]
 _ENDINGS = (".toml", ".csv", ".json")
 _FIGURES = (".png", ".pdf", ".svg")
 
@@ -85,6 +94,7 @@ def _optimize(
     mu: MuOption = None,
     minimize: MinimizeOption = None,
     require: RequireOption = None,
+    cells: CellsOption = None,
     weight: WeightOption = None,
     typical: TypicalOption = None,
     request: RequestOption = None,
@@ -93,13 +103,13 @@ def _optimize(
     figure: FigureOption = None,
     certificate: CertificateOption = None,
     digits: Annotated[str, shell.digits(help="Significant digits of the budgets.")] = "6",
-    output: Annotated[Path | None, shell.output(metavar="FILE", help="Write the design: .toml, .csv or .json.")] = None,
+    output: OutputOption = None,
     as_json: shell.JsonOption = False,
 ) -> None:
     """The best accuracy at a guarantee; with --delta alone the least epsilon for given accuracy; with --frontier all of it."""
     source = read_design(design, mechanism, None, old)
     release = source.whole("optimize")
-    asked = _merged(None if request is None else read_request(request), minimize, require, weight, typical)
+    asked = _merged(request, minimize, require, (weight, typical, cells)).weighted(release)
     ending = _checked_files(output, certificate, figure)
     others = {"--alpha": alpha, "--beta": beta, "--advantage": advantage, "--mu": mu}
     if frontier_at is not None:
@@ -151,14 +161,14 @@ def _refuse_ignored(why: str, options: Mapping[str, object]) -> None:
 
 
 def _merged(
-    given: Request | None,
+    file: Path | None,
     minimize: list[str] | None,
     require: list[str] | None,
-    weight: list[str] | None,
-    typical: list[str] | None,
+    numbers: tuple[list[str] | None, ...],
 ) -> Request:
     """What the file says, with what the options say beside or instead of it."""
-    start = given or Request()
+    start = Request() if file is None else read_request(file)
+    weight, typical, cells = numbers
     return Request(
         tuple(minimize or start.minimize),
         (*start.require, *(require or [])),
@@ -166,6 +176,7 @@ def _merged(
         {**start.typical, **pairs_of_texts(typical or [], "--typical")},
         start.epsilon,
         start.delta,
+        {**start.cells, **pairs_of_texts(cells or [], "--cells")},
     )
 
 
@@ -230,8 +241,9 @@ def _record(found: BestDesign | LeastDesign) -> dict[str, Any]:
         ends = {"epsilon_lower": found.epsilon[0], "epsilon_upper": found.epsilon[1], "no_design_below": found.bound}
         among = None if found.bound is None else exact_text(found.coarsest)
         return {"delta": exact_text(found.delta), **ends, "among_sigma2_from": among, **common}
+    targets: tuple[Any, ...] = each_target(found.target)
     return {
-        "targets": [str(found.target)],
+        "targets": [dataclasses.asdict(one) for one in targets],
         "objectives": [str(one) for one in found.objectives],
         "before": list(found.values_before),
         "after": list(found.values),
@@ -295,9 +307,8 @@ def _show_frontier(found: Frontier) -> None:
         [exact(e), about(one.value), "none proved" if one.bound is None else at_least(one.bound.value), _gap(one)]
         for e, one in found.points
     ]
-    show_table(
-        f"The best objective at delta = {exact(found.delta)}", ["epsilon", "objective", "none below", "gap"], rows
-    )
+    what = f"The best objective at delta = {exact(found.delta)}: the least {found.points[0][1].objectives[0]}"
+    show_table(what, ["epsilon", "objective", "none below", "gap"], rows)
     for epsilon, one in found.points:
         if one.bound is not None and one.bound.coarsest is not None:
             say(f"At epsilon = {exact(epsilon)}: {one.bound}.")

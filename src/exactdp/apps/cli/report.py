@@ -23,16 +23,40 @@ from exactdp.census.changes import CHANGES
 from exactdp.census.grids import Grids
 from exactdp.census.joint import Joint, products_of
 from exactdp.census.releases import Release
+from exactdp.census.study import Study
 from exactdp.census.summary import summarize
 from exactdp.census.workers import make_runner
 from exactdp.elementwise import read_digits
 from exactdp.errors import InvalidInputError
 from exactdp.files import check_target, write_text
+from exactdp.guarantees.calibration import target
 from exactdp.guarantees.neighbours import neighbours
-from exactdp.numbers import shown
+from exactdp.numbers import Number, read_share, shown
 from exactdp.numerals import at_most
+from exactdp.optimize.best_design import BestDesign, best
+from exactdp.optimize.request_files import Request, read_request
 
 SUFFIXES = (".html", ".htm")
+_SHORT = 4  # digits of budgets: with more, certificates take long
+
+
+RequestOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--request",
+        metavar="FILE",
+        help="A request of exactdp optimize: what it finds is an option too, within --within, or the file's epsilon, or the "
+        "design's.",
+    ),
+]
+TypicalOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--typical",
+        metavar="LEVEL=COUNT",
+        help="A typical count, to judge margins by; repeatable. Without it, people by area in the 2020 Census's own designs.",
+    ),
+]
 
 
 @shell.app.command("report")
@@ -55,14 +79,8 @@ def _report(
         str | None,
         shell.number("--within", help="The epsilon that may be spent: the memo then recommends by margin."),
     ] = None,
-    typical: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--typical",
-            metavar="LEVEL=COUNT",
-            help="A typical count, to judge margins by; repeatable. Without it, people by area in the 2020 Census's own designs.",
-        ),
-    ] = None,
+    request: RequestOption = None,
+    typical: TypicalOption = None,
     jobs: shell.JobsOption = "1",
     dask: shell.DaskOption = None,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Whether to draw the charts.")] = True,
@@ -84,12 +102,16 @@ def _report(
     release = source.whole("report")
     promised = read_digits(digits, "--digits")
     grids, asked = Grids.of_report(delta)
+    wanted = None if request is None else _wanted(request, asked)
     memo = MemoQuestion(_others(against or []), within, dict(map(_count, typical)) if typical else None)
     memo.checked(release)
     with make_runner(shell.read_jobs(jobs), dask) as runner:
         with shell.progress("bounds of pairs", len(release.pairs) * len(grids.deltas)) as done:
             study = study_for_report(release, grids, runner, done)
         summary = summarize(study, runner, asked, lambda text: shell.tell(f"{text} ..."))
+    if wanted is not None:
+        shell.tell("The best design is looked for ...")
+        memo = memo.with_option("Optimised", _optimised(study, wanted, asked, within))
     shell.tell("report ...")
     write_text(output, build(study, summary, delta=asked, digits=promised, date=date, charts=figures, **memo._asdict()))
     source.show()
@@ -101,6 +123,29 @@ def _others(designs: list[str]) -> dict[str, Release]:
     """The options beside the first, by letters from B on."""
     found = [read_design(text).whole("report") for text in designs]
     return {f"{chr(ord('B') + i)}, {release.name}": release for i, release in enumerate(found)}
+
+
+def _wanted(file: Path, delta: Number) -> Request:
+    """What the optimised option is asked, at the delta of the report."""
+    found = read_request(file)
+    if found.delta is not None and read_share(found.delta, "delta") != read_share(delta, "delta"):
+        raise InvalidInputError(
+            f"The options of a report are compared at its delta. Found delta = {shown(found.delta)} in {shown(file.name)}; "
+            "leave it out there, or say --delta."
+        )
+    return found
+
+
+def _optimised(study: Study, wanted: Request, delta: Number, within: str | None) -> BestDesign:
+    """The best design within the epsilon that may be spent, or else at that of the design, rounded up."""
+    epsilon: Number = within or wanted.epsilon or at_most(study.epsilon(delta))
+    return best(
+        study.release,
+        wanted.weighted(study.release).objectives(),
+        target=target(epsilon, delta),
+        requirements=wanted.require,
+        digits=_SHORT,
+    )
 
 
 def _count(text: str) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from exactdp.census.runners import Runner
 from exactdp.census.study import Study, run_study
 from exactdp.census.summary import Summary
 from exactdp.numbers import Number
+from exactdp.optimize.best_design import BestDesign
 
 __all__ = ["build"]
 
@@ -40,7 +41,7 @@ def build(
     digits: int = 10,
     date: str | None = None,
     charts: bool = True,
-    against: Mapping[str, Release] | None = None,
+    against: Mapping[str, Release | BestDesign] | None = None,
     within: Number | None = None,
     typical: Mapping[str, Number] | None = None,
 ) -> str:
@@ -50,8 +51,9 @@ def build(
     else the smallest). `digits` are those of the certificates. `date` is a text for the masthead; none is shown unless given.
     Charts need the extra `plots`.
 
-    For the memo: other designs by their names (`against`), the epsilon that may be spent (`within`; then the option with the
-    smallest margin at the lowest level is recommended, else the one with the least epsilon), and a typical count of some levels
-    (`typical`), against which margins are judged (default: people by area on average, for designs of the 2020 Census).
+    For the memo: other designs by their names (`against`; also what `optimize.best` found), the epsilon that may be spent
+    (`within`; then the option with the smallest margin at the lowest level is recommended, else the one with the least epsilon,
+    in both cases among those with the same neighbours and answers), and a typical count of some levels (`typical`), against which
+    margins are judged (default: people by area on average, for designs of the 2020 Census).
     """
     return render(gather(study, summary, delta, digits, date, MemoQuestion(against, within, typical)), charts)

@@ -43,9 +43,9 @@ class WholeClaim:
     reason: str = ""
 
 
-def whole_claim(release: Release, delta: Fraction) -> WholeClaim:
+def whole_claim(release: Release, delta: Fraction, stem: str = "") -> WholeClaim:
     """The least epsilon of ten digits, or as many as can be proved, at which every pair satisfies `delta`."""
-    name = f"{_safe(release.name)}-certificate.json"
+    name = f"{_safe(stem or release.name)}-certificate.json"
     try:
         return WholeClaim(name, certify_design(release, delta=delta))
     except ExactDPError as error:

@@ -91,7 +91,8 @@ class Content:
     """The design as a budget file; None where its names cannot be written as one."""
     date: str | None
     decision: Decision
-    whole: WholeClaim
+    wholes: tuple[WholeClaim, ...]
+    """Of the release, and of the option that is recommended, where that is another one."""
 
     @property
     def release(self) -> Release:
@@ -132,6 +133,7 @@ def gather(
     """
     row = _headline(summary, delta)
     release, stated = study.release, _rounded_up(row.epsilon[1])
+    decision = decide(release, row, asked or MemoQuestion())
     return Content(
         study,
         summary,
@@ -143,10 +145,10 @@ def gather(
         tuple(level_noise(release)),
         make_claims(release, row.worst_pair, stated, read_digits(digits)),
         _curves(study, min(row.delta for row in summary.epsilons)),
-        _budget(release),
+        budget_file(release),
         _date(date),
-        decide(release, row, asked or MemoQuestion()),
-        whole_claim(release, row.delta),
+        decision,
+        tuple(whole_claim(option.release, row.delta, option.file_stem) for option in decision.judged),
     )
 
 
@@ -213,7 +215,8 @@ def _deltas(least: Fraction) -> list[Fraction]:
     return [Fraction(Decimal(float(steps * i)).exp(Context(prec=20))) for i in range(1, _CONVERSION_POINTS)]
 
 
-def _budget(release: Release) -> str | None:
+def budget_file(release: Release) -> str | None:
+    """The design as a budget file; None where its names cannot be written as one."""
     try:
         return budget_toml(release)
     except InvalidInputError:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from exactdp.apps.report.content import Content
+from exactdp.apps.report.certificates import WholeClaim
+from exactdp.apps.report.content import Content, budget_file
 from exactdp.apps.report.decision import Decision, Option
 from exactdp.apps.report.evidence import download
 from exactdp.apps.report.markup import Child, Markup, Section, columns, note, paragraph, table, tag, text
@@ -19,7 +20,7 @@ def memo(content: Content) -> Section:
     decision = content.decision
     body = [
         _question(content, decision),
-        _options(content, decision),
+        _options(decision),
         _margins(decision),
         _recommendation(decision),
         _meaning(content),
@@ -54,7 +55,7 @@ def _question(content: Content, decision: Decision) -> Markup:
     )
 
 
-def _options(content: Content, decision: Decision) -> Markup:
+def _options(decision: Decision) -> Markup:
     heads = columns("lrrrl", "Option", words("{epsilon}, at most"), "zCDP would say", "Total \u03c1", "What it is")
     rows: list[list[Child]] = [
         [
@@ -62,7 +63,7 @@ def _options(content: Content, decision: Decision) -> Markup:
             bound(option.epsilon, fine(option.epsilon, 4, UP), f"memo-epsilon-{i}"),
             bound(option.zcdp, fine(option.zcdp, 2, UP), f"memo-zcdp-{i}"),
             data(option.release.rho, exact(option.release.rho), f"memo-rho-{i}"),
-            _what(content, option, i),
+            _what(decision, option),
         ]
         for i, option in enumerate(decision.options)
     ]
@@ -70,12 +71,9 @@ def _options(content: Content, decision: Decision) -> Markup:
     return table(caption, heads, rows, "wordy")
 
 
-def _what(content: Content, option: Option, number: int) -> Markup:
-    if number == 0:
-        return text("The design of this report.")
-    if option.release.title == content.release.title and option.name.startswith("A "):
-        return text("Every noise variance smaller by one factor, so that zCDP\u2019s statement about A still holds.")
-    return text(option.release.title)
+def _what(decision: Decision, option: Option) -> Markup:
+    differs = decision.differs(option)
+    return text(option.what, f" {differs}" if differs else None)
 
 
 def _margins(decision: Decision) -> Markup:
@@ -138,59 +136,88 @@ def _usable(content: Content, decision: Decision) -> Markup:
     head = tag("h3", "Cells that are unusable at their margin")
     if not decision.typical:
         told = (
-            "No typical counts were given, so the report does not judge this. Name some, such as --typical ",
-            f"{shell_name(decision.level)}=23, and cells whose 95\u202f% margin is as large as such a count are listed here.",
+            "No typical counts were given, so the report does not judge this. With one, such as "
+            f"{decision.level} = 23, cells whose 95\u202f% margin is as large as that count are listed here.",
         )
         return text(head, paragraph(*told))
     judged = ", ".join(f"{level} ({count:,})" for level, count in decision.typical.items())
     lead = f"Judged against typical counts: {judged}. Unusable: the 95\u202f% margin is at least as large as the count."
-    lead += f" {decision.source} Others with --typical." if decision.source else ""
-    if not decision.unusable:
-        return text(head, paragraph(lead, " No cell of this design is."))
+    lead += f" {decision.source} Other counts can be given." if decision.source else ""
+    lists = [_unusable(decision, option, i) for i, option in enumerate(decision.judged)]
+    return text(head, paragraph(lead), *lists)
+
+
+def _unusable(decision: Decision, option: Option, number: int) -> Markup:
+    """The cells of one option, those together that have the same margin."""
+    found = decision.unusable(option)
+    if not found:
+        return paragraph(f"{option.name}: no cell is unusable.")
     together: dict[tuple[str, int, int], list[str]] = {}
-    for level, query, margin, count in decision.unusable:
+    for level, query, margin, count in found:
         together.setdefault((level, margin, count), []).append(query)
     items = [
         tag(
             "li",
             tag("strong", f"{level}: "),
-            f"{len(queries)} of {len(content.release.table[level])} queries, \u00b1\u202f",
-            data(margin, whole(margin), f"memo-unusable-{i}"),
+            f"{len(queries)} of {len(option.release.table[level])} queries, \u00b1\u202f",
+            data(margin, whole(margin), f"memo-unusable-{number}-{i}"),
             f" at a count of {count:,}: {', '.join(queries[:_MOST_LISTED])}",
             f" and {len(queries) - _MOST_LISTED} more" if len(queries) > _MOST_LISTED else None,
         )
         for i, ((level, margin, count), queries) in enumerate(together.items())
     ]
-    return text(head, paragraph(lead), tag("ul", items, cls="limits"))
-
-
-def shell_name(level: str) -> str:
-    """A level as it is typed."""
-    return f'"{level}"' if " " in level else level
+    return text(paragraph(f"{option.name}:"), tag("ul", items, cls="limits"))
 
 
 def _certificate(content: Content) -> Markup:
+    """That of the design, and of the option that is recommended, where that is another one."""
     head = tag("h3", "Certificate of the whole release")
-    found = content.whole
+    several = len(content.wholes) > 1
+    return text(head, *(_certified(content, found, i, several) for i, found in enumerate(content.wholes)))
+
+
+def _certified(content: Content, found: WholeClaim, number: int, named: bool) -> Markup:
+    name = f"{content.decision.judged[number].name}. " if named else ""
     if found.certificate is None:
-        return text(head, note("calm", "No certificate", paragraph("No certificate was made. ", found.reason)))
+        return note("calm", "No certificate", paragraph(f"{name}No certificate was made. ", found.reason))
     record = found.certificate
     sentence = words(
-        "At {stated} each of the {pairs} {cases} has a {delta} of at most {given}, and one proves that less will not do. SHA-256 "
-        "{digest}. Check it with {command}.",
-        stated=equation(EPSILON, data(record.epsilon, exact(record.epsilon), "memo-certificate", UP)),
+        "{name}At {stated} each of the {pairs} {cases} has a {delta} of at most {given}, and one proves that less will not do. "
+        "SHA-256 {digest}. Check it with {command}.",
+        name=tag("strong", name),
+        stated=equation(EPSILON, data(record.epsilon, exact(record.epsilon), f"memo-certificate-{number}", UP)),
         pairs=whole(record.pairs),
         cases=content.neighbours.cases[record.pairs > 1],
         given=exact(record.delta),
         digest=tag("code", record.sha256, cls="hash"),
         command=tag("code", f"exactdp verify {found.file_name}"),
     )
-    return text(head, paragraph(sentence), paragraph(download(record.to_json(), "application/json", found.file_name)))
+    saved = paragraph(download(record.to_json(), "application/json", found.file_name))
+    budget = (
+        budget_file(content.decision.judged[number].release) if number else None
+    )  # that of A is at the end of the report
+    if budget is not None:
+        name = found.file_name.replace("-certificate.json", ".toml")
+        saved = text(saved, paragraph(download(budget, "application/toml", name)))
+    return text(paragraph(sentence), saved)
 
 
 def _signatures(content: Content) -> Markup:
     roles = [(tag("span", role), tag("span", "name, date, signature", cls="quiet")) for role in _SIGNED_BY]
     lines = [tag("p", *line, cls="sign") for line in roles]
     adopted = tag("p", tag("span", "Option adopted"), tag("span", "name of the option", cls="quiet"), cls="sign")
-    about = paragraph("For the design with the fingerprint ", tag("code", content.release.fingerprint, cls="hash"), ".")
-    return tag("div", tag("h3", "Sign-off"), about, adopted, lines, cls="signatures")
+    options = content.decision.options
+    prints = [
+        tag("li", f"{option.name}: " if len(options) > 1 else None, tag("code", option.release.fingerprint, cls="hash"))
+        for option in options
+    ]
+    about = "For the design with the fingerprint" if len(options) == 1 else "Fingerprints of the options"
+    return tag(
+        "div",
+        tag("h3", "Sign-off"),
+        paragraph(about),
+        tag("ul", prints, cls="limits"),
+        adopted,
+        lines,
+        cls="signatures",
+    )

@@ -195,6 +195,10 @@ def test_calibration_is_the_librarys(page: Page) -> None:
     expected, scaled = calibrate_release(DHC, exactdp.target(epsilon=20, delta="1e-9"), None, 1000)
     expect(page.locator("#calibrate-dialog .statement")).to_contain_text(f"times {float(expected):g} meets")
     expect(page.locator("#calibrate-dialog .outcome")).to_contain_text("Proved for the whole release.")
+    expect(page.locator("#calibrate-dialog .outcome")).to_contain_text(f"becomes {numerals.at_most(scaled.rho, 7)}.")
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.locator("#calibrate-dialog").evaluate("dialog => dialog.scrollWidth - dialog.clientWidth") <= 0
+    page.set_viewport_size({"width": 1440, "height": 900})
     page.locator("#calibrate-apply").click()
     shows(page, "epsilon-value", scaled.proxy.epsilon("1e-10"))
     page.locator("#ask-delta").fill("1e-9")

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from studio_page import Visit, cell, expect, export, saved, shows, upload, wait_for, written
+from studio_page import Visit, cell, expect, export, number, saved, shows, upload, wait_for, written
 
 import exactdp
 from exactdp import census, numerals
-from exactdp.census.budget_costs import cell_costs
+from exactdp.census.budget_costs import STEP_BLUR, cell_costs
 from exactdp.census.budget_files import parse_budget
 from exactdp.census.margins import noise_of
 from exactdp.census.releases import Release
+from exactdp.optimize.requirements import requirement
 from small_release import FINE_SURVEY, SURVEY
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def budgets(page: Page) -> dict[str, dict[str, Fraction]]:
 
 
 def test_cells_show_what_budget_costs_and_buys(survey: Page) -> None:
-    costs = cell_costs(DESIGN, delta="1e-10")
+    costs = cell_costs(DESIGN, delta="1e-10", blur=STEP_BLUR)
     survey.get_by_role("radio", name="Cost").check()
     for level, queries in DESIGN.table.items():
         for query in queries:
@@ -160,6 +161,18 @@ def test_typical_counts_say_what_is_usable(survey: Page, tmp_path: Path) -> None
     assert f"at a count of {most}" in report
 
 
+def test_the_board_shows_all_that_one_can_do_with_a_scenario(page: Page) -> None:
+    """In each width, for the long numbers of a published file: what scrolls out of sight is not found."""
+    page.locator("#overall-run").click()
+    page.locator("#keep-scenario").click()
+    expect(page.locator("[data-scenario=A] td").first).not_to_have_text("")
+    wait_for(lambda: number(page, "overall-value") is not None)
+    for width in (1920, 1440, 1280, 1100):
+        page.set_viewport_size({"width": width, "height": 900})
+        frame = page.locator("#compare-body .frame").first
+        assert frame.evaluate("frame => frame.scrollWidth - frame.clientWidth") <= 0, width
+
+
 def test_the_frontier_has_the_scenarios_and_the_design_scaled(survey: Page) -> None:
     survey.locator("#keep-scenario").click()
     survey.locator("#frontier summary").click()
@@ -215,12 +228,18 @@ def test_a_design_is_optimised_for_a_requirement(visit: Visit) -> None:
     shows(survey, "overall-value", epsilon_of(fine))
     survey.locator("#optimize").click()
     expect(survey.locator("#optimize-epsilon")).to_have_value(numerals.at_most(epsilon_of(fine), 5))
+    hint = survey.locator("#optimize-dialog small").inner_text().removesuffix(".")
+    for condition in re.split(
+        ", (?:or )?", hint.partition("a colon, and ")[2]
+    ):  # all that the hint names is understood
+        assert requirement(fine, f"{LAST}: {condition}").cells
     survey.locator("#optimize-requirements").fill("nonsense")
     survey.locator("#optimize-dialog button[type=submit]").click()
     expect(survey.locator("#optimize-dialog .field-error")).to_contain_text("nonsense")
     survey.locator("#optimize-requirements").fill(f"{LAST}: margin <= 10")
     survey.locator("#optimize-dialog button[type=submit]").click()
     expect(survey.locator("#optimize-dialog .statement")).to_contain_text("The guarantee is proved")
+    expect(survey.locator("#optimize-dialog .prices")).to_contain_text("one count more would save")
     survey.locator("#optimize-apply").click()
     found = replace(fine, table=budgets(survey))
     assert margin(found, LAST) <= 10 < margin(fine, LAST)

@@ -73,6 +73,7 @@ def test_exact_numbers_are_whole_or_marked(page: Page) -> None:
                 assert Fraction(shown) == Fraction(text)
             else:
                 assert abs(Fraction(shown[1:]) / Fraction(text) - 1) < Fraction(1, 1000)
+        assert "/" not in cells[0] or Fraction(text).denominator < 100, "a long fraction among decimals"
 
 
 def test_every_number_of_the_tiles_holds(page: Page) -> None:

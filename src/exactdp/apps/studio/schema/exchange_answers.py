@@ -63,6 +63,8 @@ class OptimizedAnswer(CheckedDesign):
     epsilon: CertifiedBounds
     levels: list[TradedLevel]
     statement: str
+    prices: list[str]
+    """What each requirement costs, in sentences: estimates."""
 
 
 class TradeAnswer(CheckedDesign):

@@ -11,7 +11,7 @@ from exactdp.apps.studio.schema import exchange_answers as answers
 from exactdp.apps.studio.schema.answers import UNTIMED
 from exactdp.apps.studio.work.designs import Record, about, described, read_grids, release_of
 from exactdp.apps.studio.work.pair import quick
-from exactdp.census.budget_costs import cell_costs
+from exactdp.census.budget_costs import STEP_BLUR, cell_costs
 from exactdp.census.margins import noise_of
 from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError
@@ -30,7 +30,7 @@ def exchange(question: Record) -> answers.ExchangeAnswer:
     release = release_of(question["design"])
     with about("delta"):
         delta = read_grids(deltas=[question["delta"]]).deltas[0]
-    costs = cell_costs(release, delta=delta)
+    costs = cell_costs(release, delta=delta, blur=STEP_BLUR)
     cells = [
         _cell(level, query, rho, costs.epsilon[level][query], costs.epsilon_errors[level][query])
         for level, queries in release.table.items()
@@ -239,6 +239,7 @@ def optimized(question: Record) -> answers.OptimizedAnswer:
         "epsilon": {"lower": lower, "upper": upper},
         "levels": levels,
         "statement": found.statement,
+        "prices": [str(price) for price in found.prices],
         **described(replace(found.release, title=release.title)),
         **UNTIMED,
     }

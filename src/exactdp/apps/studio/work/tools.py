@@ -168,7 +168,9 @@ def report(question: Record) -> TextFile:
     release = designs.release_of(question["design"])
     with about("delta"):
         grids, headline = Grids.of_report(question["delta"], question["deltas"])
-    others = {one["name"]: designs.release_of(one["design"]) for one in question["against"]}
+    others = {
+        f"Scenario {one['name']}": designs.release_of(one["design"]) for one in question["against"]
+    }  # "A" is the design
     memo = MemoQuestion(others, question["within"], question["typical"])
     memo.checked(release)
     study = study_for_report(release, grids, Serial())

@@ -50,6 +50,8 @@ export function inCell(text, style) {
   const exact = Rational.parse(text);
   if (!exact) return text;
   if (style === "fraction" && exact.toString().length <= 9) return exact.toString();
+  // among decimals only fractions that people type, such as 1/3: not what a factor such as 1/1.001 leaves of a decimal
+  if (style === "decimal" && exact.d >= 100n && exact.toDecimal() === null) return about(exact.toNumber(), 4);
   return exactText(exact, 8, 4);
 }
 

@@ -6,6 +6,7 @@ import { wholeText } from "../state/numerals.js";
 import { Rational } from "../state/rational.js";
 import { SHORTCUTS } from "../state/shortcuts.js";
 import { save } from "./files.js";
+import { rhoText } from "./release.js";
 
 const WORDS = [
   [
@@ -145,7 +146,7 @@ export function calibrateDialog({ design, pair, target, apply }) {
       make(
         "p",
         { className: "quiet" },
-        `${over === "overall" ? "Proved for the whole release." : "Proved for this pair only, not for the release."} Total ρ becomes ${found.rho}.`,
+        `${over === "overall" ? "Proved for the whole release." : "Proved for this pair only, not for the release."} Total ρ becomes ${rhoText(found.rho)}.`,
       ),
       actions(
         make("button", use, "Use this design"),

@@ -11,12 +11,19 @@ const MEASURES = [
   ["margin", "the sum of all 95% margins"],
 ];
 
+/** What each requirement costs, if there are any. */
+function costs(prices) {
+  if (!prices.length) return [];
+  const items = prices.map((price) => make("li", {}, price));
+  return [make("p", { className: "quiet" }, "What the requirements cost, as estimates:"), make("ul", { className: "prices quiet" }, ...items)];
+}
+
 /** Ask for requirements, show the best design, and hand it to `apply(design, keep)`. */
 export function optimizeDialog({ design, target, levels, apply }) {
   const dialog = byId("optimize-dialog");
   const example = `${levels.at(-1)}: margin <= 40`;
   const wanted = make("textarea", { id: "optimize-requirements", rows: 3, spellcheck: false, placeholder: example });
-  const help = "One in a line: a level (and a query), a colon, and margin <= 40, error <= 12, equal, or rho >= 0.01.";
+  const help = "One in a line: a level (and a query), a colon, and margin <= 40, error <= 12, equal, fixed, or budget >= 0.01.";
   const fields = [
     make(
       "p",
@@ -64,6 +71,7 @@ export function optimizeDialog({ design, target, levels, apply }) {
     };
     return [
       make("p", { className: "statement" }, found.statement),
+      ...costs(found.prices),
       make(
         "table",
         { className: "side-by-side" },
