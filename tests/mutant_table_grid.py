@@ -70,6 +70,15 @@ MUTANTS = [
         "start += int(atoms.positions[0]) * stride + low",
         "start += int(atoms.positions[0]) * stride",
     ),
+    ("half of a lattice moved by a step", _LISTS, "weights[:half][::-1]", "np.append(0.0, weights[: half - 1])[::-1]"),
+    ("the value at an end left out without a trace", _LISTS, "missing=atoms.missing + lost", "missing=atoms.missing"),
+    ("a heavy value at an end left out", _LISTS, "lost <= _CUT and is_even(rest)", "is_even(rest)"),
+    (
+        "values in the first slice not added up for the next one",
+        _BINS,
+        "weights if i != last else weights[:1]",
+        "weights[:1]",
+    ),
     ("counted by cells: rounding not charged", _BINS, "(value + wrong + missing)", "(value + 1e-3 * wrong + missing)"),
     ("counted by cells: rounding not taken off", _BINS, "max(value - wrong, 0.0)", "max(value - 1e-3 * wrong, 0.0)"),
     ("counted by cells: missing values forgotten", _BINS, "(value + wrong + missing)", "(value + wrong)"),
@@ -106,8 +115,8 @@ MUTANTS = [
     (
         "the sum of a later block not discounted",
         "engine/line/suffix_sums.py",
-        "later[row] = step * (firsts[row + 1] + later[row + 1])",
-        "later[row] = firsts[row + 1] + later[row + 1]",
+        "later.append(step * (first + later[-1]))",
+        "later.append(first + later[-1])",
     ),
     (
         "a pair with one of its members only",

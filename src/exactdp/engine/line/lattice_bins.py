@@ -8,13 +8,13 @@ list").
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from flint import arb
+from numpy.typing import NDArray
 
 from exactdp.balls import BITS, ball, precision
 from exactdp.brackets import Bracket
@@ -29,7 +29,7 @@ from exactdp.engine.payoff import Payoff
 from exactdp.errors import AccuracyError
 
 SLICES = 24
-"""Parts of a cell at most, so that a threshold has to look at the values of one of them only."""
+"""Parts of a cell at most, so that a threshold has to look at the values of one of them only; below 256."""
 
 _SLICED = 8_000  # values for each of them
 _SPARE = 4  # points more than needed, for rounding
@@ -79,15 +79,17 @@ class ListCells:
         weights, slices = rest.weights, max(1, min(SLICES, len(cell) // _SLICED))
         begins = np.array([0, len(cell)])
         if slices > 1:
-            which = slices_of(inside, step, slices).astype(np.uint8)
+            which = slices_of(inside, step, slices)
             order = np.argsort(which, kind="stable")
-            begins = np.searchsorted(which[order], np.arange(slices + 1))
+            begins = np.append(0, np.cumsum(np.bincount(which, minlength=slices)))
             cell, inside, weights = cell[order], inside[order], weights[order]
         points = np.zeros(count)
         points[light.low - low : light.low - low + len(light.weights)] = light.weights
         largest = max(abs(low), abs(low + count)) * step
         crowd = int(np.bincount(cell).max())
-        risen = -np.expm1(-inside)
+        risen = np.negative(inside)
+        np.expm1(risen, out=risen)
+        np.negative(risen, out=risen)
         return cls(cell, inside, risen, weights, begins, low, points, light, crowd, largest)
 
     @property
@@ -105,10 +107,11 @@ class ListCells:
         return slice(int(self.begins[i]), int(self.begins[i + 1]))
 
 
-def slices_of(inside: Floats, step: float, slices: int) -> Ints:
+def slices_of(inside: Floats, step: float, slices: int) -> NDArray[np.uint8]:
     """The slice of a cell in which a value lies: any rule that does not fall with `inside` will do."""
-    result: Ints = np.minimum(inside * (slices / step), slices - 1).astype(np.int64)
-    return result
+    place = inside * (slices / step)
+    np.minimum(place, slices - 1, out=place)
+    return place.astype(np.uint8)
 
 
 class LatticeBins:
@@ -128,20 +131,12 @@ class LatticeBins:
         """How many values were listed; the same for every threshold."""
         return used_lists(self._payoff, (len(self._rest.values), len(self._lattice.values)))
 
-    @cached_property
-    def _weights(self) -> tuple[Floats, Floats]:
-        """w e^{-tilt f} of all values, f how far they are into their cells, and the same times 1 - e^-f."""
-        slow = self._cells.weights * np.exp(-self._lam * self._cells.inside)
-        return slow, slow * self._cells.risen
-
-    def _in_slice(self, i: int) -> Iterator[Floats]:
-        """Sums of both kinds over the values of a slice in each cell. All numbers added are non-negative."""
-        which = self._cells.slice(i)
-        for weights in self._weights:
-            sums: Floats = np.bincount(self._cells.cell[which], weights[which], self._cells.count).astype(
-                np.float64, copy=False
-            )
-            yield sums
+    def _weights(self, which: slice) -> tuple[Floats, Floats]:
+        """w e^{-tilt f} of the values of a slice, f how far they are into their cells, and the same times 1 - e^-f."""
+        slow = np.multiply(self._cells.inside[which], -self._lam)
+        np.exp(slow, out=slow)
+        slow *= self._cells.weights[which]
+        return slow, slow * self._cells.risen[which]
 
     @cached_property
     def _points(self) -> _Points:
@@ -178,23 +173,27 @@ class LatticeBins:
 
     def _asked(self, asked: list[_Threshold], *, beyond: bool) -> tuple[list[_Asked], Floats]:
         """What the values on one side of each threshold's place in their cells find; and the sums of the first kind over all
-        slices: one slice after the other, so that what is asked together does not matter."""
+        slices where the others are asked: value after value, so that what is asked together does not matter."""
         cells, found = self._cells, dict[int, _Asked]()
         rows = np.zeros((2, cells.count))
         if not beyond:
             rows[0] = cells.light
         filled = 0 if beyond else 1  # rows that are not 0
         order = range(cells.slices)
+        last = 0 if beyond else cells.slices - 1
         for i in reversed(order) if beyond else order:
             which = cells.slice(i)
+            cell, weights = cells.cell[which], self._weights(which)
             for n, threshold in enumerate(asked):
                 if threshold.slice == i:
-                    mine = (cells.inside[which] > threshold.into) == beyond
-                    values = (part[which][mine] for part in (cells.cell, *self._weights))
+                    # a list of places is quicker than a mask
+                    mine = np.flatnonzero((cells.inside[which] > threshold.into) == beyond)
+                    side = _Side(rows[:filled], cell[mine], weights[0][mine], weights[1][mine])
                     at = self._points.place(threshold.first + (not beyond))
-                    found[n] = _Side(rows[:filled], *values).ask(self._points, at, self._payoff)
-            for row, more in zip(rows, self._in_slice(i), strict=True):
-                row += more
+                    found[n] = side.ask(self._points, at, self._payoff)
+            if i != last or not beyond:
+                for row, more in zip(rows, weights if i != last else weights[:1], strict=False):
+                    np.add.at(row, cell, more)
             filled = 2
         return [found[n] for n in range(len(asked))], rows[0]
 
@@ -209,7 +208,7 @@ class LatticeBins:
         discounted = math.fsum(math.exp((lam + 1) * away) * (s.discounted - s.rise) for s, away in sides)
         error = rest.value_error + lattice.value_error
         error += 8 * UNIT * (asked.size + 2 * cells.largest + 2 * points.length)
-        steps = 2 * BLOCK + 4 * points.count / BLOCK + cells.crowd + cells.slices
+        steps = 2 * BLOCK + 4 * points.count / BLOCK + cells.crowd
         steps += SUFFIX_UNITS + _BIN_UNITS + 4 * abs(lam)
         relative = rest.relative + lattice.relative + steps * UNIT + (abs(lam) + 1) * 2 * error
         if self._payoff is Payoff.DELTA:
@@ -305,24 +304,20 @@ class _Points:
     @cached_property
     def above(self) -> Floats:
         """Sums of w e^{-tilt (x - x_j)} over the points from x_j on."""
-        return _reversed(even_suffix_sums(self._weights, self._step, self._lam))
+        return even_suffix_sums(self._weights, self._step, self._lam)[::-1]
 
     @cached_property
     def discounted(self) -> Floats:
         """Of w e^{-(tilt + 1) (x - x_j)}."""
-        return _reversed(even_suffix_sums(self._weights, self._step, self._lam + 1))
+        return even_suffix_sums(self._weights, self._step, self._lam + 1)[::-1]
 
     @cached_property
     def gains(self) -> Floats:
         """Of w e^{-tilt (x - x_j)} (1 - e^{-(x - x_j)}): as in `Enumeration`, a telescoping sum over gaps between neighbours."""
         c = np.append(self.above[-2::-1], 0.0) * (-math.expm1(-self._step) * math.exp(-self._lam * self._step))
-        return _reversed(even_suffix_sums(c, self._step, self._lam + 1))
+        return even_suffix_sums(c, self._step, self._lam + 1)[::-1]
 
     @cached_property
     def below(self) -> Floats:
         """Of w e^{tilt (x_j - x)} over the points up to x_j, tilt < 0."""
         return even_suffix_sums(self._weights[::-1], self._step, -self._lam)
-
-
-def _reversed(sums: Floats) -> Floats:
-    return np.ascontiguousarray(sums[::-1])
