@@ -48,8 +48,8 @@ MUTANTS = [
     (
         "light values forgotten",
         _BINS,
-        "rows[0] = cells.light",
-        "rows[0] = 0.0",
+        "rows[0] += cells.light",
+        "rows[0] += 0.0",
     ),
     (
         "splitting costs nothing",
@@ -74,10 +74,16 @@ MUTANTS = [
     ("the value at an end left out without a trace", _LISTS, "missing=atoms.missing + lost", "missing=atoms.missing"),
     ("a heavy value at an end left out", _LISTS, "lost <= _CUT and is_even(rest)", "is_even(rest)"),
     (
-        "values in the first slice not added up for the next one",
+        "the point before the one that all ask for is forgotten",
         _BINS,
-        "weights if i != last else weights[:1]",
-        "weights[:1]",
+        "+ more\n",
+        "+ 0 * more\n",
+    ),
+    (
+        "the point before counts among those below",
+        _BINS,
+        "* below - more",
+        "* below + more",
     ),
     ("counted by cells: rounding not charged", _BINS, "(value + wrong + missing)", "(value + 1e-3 * wrong + missing)"),
     ("counted by cells: rounding not taken off", _BINS, "max(value - wrong, 0.0)", "max(value - 1e-3 * wrong, 0.0)"),
@@ -97,8 +103,8 @@ MUTANTS = [
     (
         "the wrong point asked for",
         _BINS,
-        "self._points.place(threshold.first + (not beyond))",
-        "self._points.place(threshold.first)",
+        "at = points.place(asked.first + 1)",
+        "at = points.place(asked.first)",
     ),
     (
         "values on the other side of the threshold",
@@ -109,8 +115,8 @@ MUTANTS = [
     (
         "slices of the wrong side",
         _BINS,
-        "for i in reversed(order) if beyond else order:",
-        "for i in order:",
+        "for i in reversed(range(cells.slices)):",
+        "for i in range(cells.slices):",
     ),
     (
         "the sum of a later block not discounted",
