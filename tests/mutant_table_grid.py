@@ -48,8 +48,8 @@ MUTANTS = [
     (
         "light values forgotten",
         _BINS,
-        "rows[0] = cells.light",
-        "rows[0] = 0.0",
+        "rows[0] += cells.light",
+        "rows[0] += 0.0",
     ),
     (
         "splitting costs nothing",
@@ -70,6 +70,21 @@ MUTANTS = [
         "start += int(atoms.positions[0]) * stride + low",
         "start += int(atoms.positions[0]) * stride",
     ),
+    ("half of a lattice moved by a step", _LISTS, "weights[:half][::-1]", "np.append(0.0, weights[: half - 1])[::-1]"),
+    ("the value at an end left out without a trace", _LISTS, "missing=atoms.missing + lost", "missing=atoms.missing"),
+    ("a heavy value at an end left out", _LISTS, "lost <= _CUT and is_even(rest)", "is_even(rest)"),
+    (
+        "the point before the one that all ask for is forgotten",
+        _BINS,
+        "+ more\n",
+        "+ 0 * more\n",
+    ),
+    (
+        "the point before counts among those below",
+        _BINS,
+        "* below - more",
+        "* below + more",
+    ),
     ("counted by cells: rounding not charged", _BINS, "(value + wrong + missing)", "(value + 1e-3 * wrong + missing)"),
     ("counted by cells: rounding not taken off", _BINS, "max(value - wrong, 0.0)", "max(value - 1e-3 * wrong, 0.0)"),
     ("counted by cells: missing values forgotten", _BINS, "(value + wrong + missing)", "(value + wrong)"),
@@ -88,8 +103,8 @@ MUTANTS = [
     (
         "the wrong point asked for",
         _BINS,
-        "self._points.place(threshold.first + (not beyond))",
-        "self._points.place(threshold.first)",
+        "at = points.place(asked.first + 1)",
+        "at = points.place(asked.first)",
     ),
     (
         "values on the other side of the threshold",
@@ -100,14 +115,14 @@ MUTANTS = [
     (
         "slices of the wrong side",
         _BINS,
-        "for i in reversed(order) if beyond else order:",
-        "for i in order:",
+        "for i in reversed(range(cells.slices)):",
+        "for i in range(cells.slices):",
     ),
     (
         "the sum of a later block not discounted",
         "engine/line/suffix_sums.py",
-        "later[row] = step * (firsts[row + 1] + later[row + 1])",
-        "later[row] = firsts[row + 1] + later[row + 1]",
+        "later.append(step * (first + later[-1]))",
+        "later.append(first + later[-1])",
     ),
     (
         "a pair with one of its members only",

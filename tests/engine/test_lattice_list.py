@@ -26,16 +26,25 @@ from exactdp.engine.line.lattice_list import (
     TILT,
     HalfTilts,
     LatticeLists,
+    is_even,
     lattice_values,
     listed_values,
     lists_suit,
     values_of_each,
 )
-from exactdp.engine.line.light_values import LightValues, heavy_and_light, joined_but_for, shares, split_error
+from exactdp.engine.line.light_values import (
+    LightValues,
+    heavy_and_light,
+    joined_but_for,
+    points_within,
+    shares,
+    split_error,
+)
 from exactdp.engine.line.methods import LineMethods, threshold
 from exactdp.engine.line.suffix_sums import BLOCK, even_suffix_sums, suffix_sums
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.engine.payoff import Payoff
+from exactdp.mechanisms.loss import Atoms
 
 Counts = dict[DiscreteGaussian, int]
 DECIMAL = {DiscreteGaussian(1 / Fraction(budget)): n for budget, n in (("0.61", 2), ("0.87", 1))}
@@ -394,6 +403,47 @@ def test_the_ends_of_a_lattice_that_are_left_out_are_counted() -> None:
         low, high, lost = lattice_list._ends(weights, cut)
         assert math.fsum(weights[:low]) + math.fsum(weights[high:]) <= lost <= 2 * cut * (1 + 1e-6)
         assert 0 < low < high < len(weights)
+
+
+@pytest.mark.parametrize("n", [3, BLOCK, 5 * BLOCK + 77])
+def test_how_many_points_add_up_to_a_mass(n: int) -> None:
+    weights = np.exp(-np.linspace(40, 0, n))
+    for mass in (1e-30, 1e-12, float(weights[: n // 2].sum()), float(weights[:-1].sum()), 2 * n):
+        exact = next((i for i in range(n) if math.fsum(weights[: i + 1]) > mass * (1 + 1e-9)), n)
+        assert points_within(weights, mass) in (exact, exact - 1)
+        assert points_within(weights[::-1].copy()[::-1], mass) == points_within(weights, mass)
+
+
+@pytest.mark.parametrize("parts", [{"0.61": 2, "0.87": 1}, {"0.61": 3}, {"0.61": 1, "0.87": 1, "1.1": 4}])
+def test_a_lattice_of_which_half_is_added_up_is_the_whole_one(
+    parts: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on = TotalLoss.of({DiscreteGaussian(1 / Fraction(budget)): n for budget, n in parts.items()}).parts
+    steps = [(p, int((p.loss.step or 0) * 100)) for p in on]
+    half = lattice_values(steps, Fraction(1, 100))
+    monkeypatch.setattr(lattice_list, "is_even", lambda _: False)
+    monkeypatch.setattr(lattice_list, "is_symmetric", lambda _: False)
+    whole = lattice_values(steps, Fraction(1, 100))
+    assert half is not None
+    assert whole is not None
+    assert half.weights.tolist() == half.weights[::-1].tolist()
+    values = {round(x * 100): w for x, w in zip(whole.values.tolist(), whole.weights.tolist(), strict=True)}
+    for x, w in zip(half.values.tolist(), half.weights.tolist(), strict=True):
+        assert w == pytest.approx(values.get(round(x * 100), 0.0), rel=1e-13, abs=1e-17)
+    assert math.fsum(half.weights) + half.missing >= math.fsum(whole.weights) * (1 - 1e-13)
+
+
+@pytest.mark.parametrize(
+    "weights", [[0.2, 0.5, 0.3], [1e-22, 0.3, 0.4, 0.3], [0.3, 0.4, 0.3, 1e-22], [0.1, 0.3, 0.4, 0.3]]
+)
+def test_a_value_without_a_counterpart_is_left_out_where_it_is_negligible(weights: list[float]) -> None:
+    atoms = Atoms(np.arange(len(weights)), np.array(weights), 0.0, 0.0)
+    found = lattice_list._evenly_cut(atoms)
+    assert is_even(found) == (1e-22 in weights)
+    assert len(weights) - len(found.weights) == (1e-22 in weights)
+    assert found.missing == pytest.approx(1e-22 * (1e-22 in weights), rel=1e-6, abs=0)
+    apart = replace(atoms, positions=atoms.positions**2)
+    assert lattice_list._evenly_cut(apart) is apart
 
 
 @pytest.mark.parametrize("n", [3, BLOCK, BLOCK + 1, 5 * BLOCK + 77])

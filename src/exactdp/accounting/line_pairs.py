@@ -114,10 +114,13 @@ class LinePairs(SharedPairs):
         return self._grid.can_list and self._suited.get(pair, lambda: (grid_suits(self.mechanisms(pair)),))[0]
 
     def answers_at_once(self, pairs: Ints) -> Bools:
-        """Those whose values are few, or on a lattice but for a list."""
-        some = distinct(pairs).tolist()
-        found = [p for p in some if self._listed.get(p, lambda p=p: (lists_answer(self.mechanisms(p)),))[0]]  # type: ignore[misc]
-        return np.isin(pairs, found)
+        """Those whose values are few, or on a lattice but for a list; what nothing but lists answers is known to be one."""
+        return np.isin(pairs, [p for p in distinct(pairs).tolist() if self._lists_answer(p)])
+
+    def _lists_answer(self, pair: int) -> bool:
+        if self._only_lists.find(pair) == (True,):
+            return True
+        return self._listed.get(pair, lambda: (lists_answer(self.mechanisms(pair)),))[0]
 
     def need_no_contours(self, pairs: Ints) -> Bools:
         """Which of them nothing but lists would answer; only those of which that is true of both members are looked at."""

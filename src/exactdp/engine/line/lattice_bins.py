@@ -1,20 +1,20 @@
 """A lattice and a long list: the values of the list are counted by cells of the lattice, once for many thresholds.
 
-For one threshold all values of a cell ask for one of two neighbouring points, depending on which side of the threshold's place in
-its cell they lie. So a sum over the list is a sum over cells (docs/theory/any-composition.md, Theorem 13, "A lattice and a
+For one threshold all values of a cell ask for the tail from the same point; those beyond the threshold's place in its cell have
+one more point above it. So a sum over the list is a sum over cells (docs/theory/any-composition.md, Theorem 13, "A lattice and a
 list").
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from flint import arb
+from numpy.typing import NDArray
 
 from exactdp.balls import BITS, ball, precision
 from exactdp.brackets import Bracket
@@ -29,7 +29,7 @@ from exactdp.engine.payoff import Payoff
 from exactdp.errors import AccuracyError
 
 SLICES = 24
-"""Parts of a cell at most, so that a threshold has to look at the values of one of them only."""
+"""Parts of a cell at most, so that a threshold has to look at the values of one of them only; below 256."""
 
 _SLICED = 8_000  # values for each of them
 _SPARE = 4  # points more than needed, for rounding
@@ -79,15 +79,17 @@ class ListCells:
         weights, slices = rest.weights, max(1, min(SLICES, len(cell) // _SLICED))
         begins = np.array([0, len(cell)])
         if slices > 1:
-            which = slices_of(inside, step, slices).astype(np.uint8)
+            which = slices_of(inside, step, slices)
             order = np.argsort(which, kind="stable")
-            begins = np.searchsorted(which[order], np.arange(slices + 1))
+            begins = np.append(0, np.cumsum(np.bincount(which, minlength=slices)))
             cell, inside, weights = cell[order], inside[order], weights[order]
         points = np.zeros(count)
         points[light.low - low : light.low - low + len(light.weights)] = light.weights
         largest = max(abs(low), abs(low + count)) * step
         crowd = int(np.bincount(cell).max())
-        risen = -np.expm1(-inside)
+        risen = np.negative(inside)
+        np.expm1(risen, out=risen)
+        np.negative(risen, out=risen)
         return cls(cell, inside, risen, weights, begins, low, points, light, crowd, largest)
 
     @property
@@ -105,10 +107,11 @@ class ListCells:
         return slice(int(self.begins[i]), int(self.begins[i + 1]))
 
 
-def slices_of(inside: Floats, step: float, slices: int) -> Ints:
+def slices_of(inside: Floats, step: float, slices: int) -> NDArray[np.uint8]:
     """The slice of a cell in which a value lies: any rule that does not fall with `inside` will do."""
-    result: Ints = np.minimum(inside * (slices / step), slices - 1).astype(np.int64)
-    return result
+    place = inside * (slices / step)
+    np.minimum(place, slices - 1, out=place)
+    return place.astype(np.uint8)
 
 
 class LatticeBins:
@@ -128,20 +131,12 @@ class LatticeBins:
         """How many values were listed; the same for every threshold."""
         return used_lists(self._payoff, (len(self._rest.values), len(self._lattice.values)))
 
-    @cached_property
-    def _weights(self) -> tuple[Floats, Floats]:
-        """w e^{-tilt f} of all values, f how far they are into their cells, and the same times 1 - e^-f."""
-        slow = self._cells.weights * np.exp(-self._lam * self._cells.inside)
-        return slow, slow * self._cells.risen
-
-    def _in_slice(self, i: int) -> Iterator[Floats]:
-        """Sums of both kinds over the values of a slice in each cell. All numbers added are non-negative."""
-        which = self._cells.slice(i)
-        for weights in self._weights:
-            sums: Floats = np.bincount(self._cells.cell[which], weights[which], self._cells.count).astype(
-                np.float64, copy=False
-            )
-            yield sums
+    def _weights(self, which: slice) -> tuple[Floats, Floats]:
+        """w e^{-tilt f} of the values of a slice, f how far they are into their cells, and the same times 1 - e^-f."""
+        slow = np.multiply(self._cells.inside[which], -self._lam)
+        np.exp(slow, out=slow)
+        slow *= self._cells.weights[which]
+        return slow, slow * self._cells.risen[which]
 
     @cached_property
     def _points(self) -> _Points:
@@ -153,11 +148,10 @@ class LatticeBins:
         return _Points(self._lattice.weights, (self._step, self._lam), low, high)
 
     def evaluate(self, thresholds: list[arb]) -> tuple[Bracket, Floats]:
-        """The sums over both sides of every cell (Theorem 13)."""
+        """The sums over all cells, and over what lies beyond each threshold's place in its cell (Theorem 13)."""
         asked = [self._threshold(y) for y in thresholds]
-        near, everything = self._asked(asked, beyond=False)
-        far, _ = self._asked(asked, beyond=True)
-        found = [self._bounds(*of, everything) for of in zip(asked, near, far, strict=True)]
+        beyond, rows = self._beyond(asked)
+        found = [self._bounds(threshold, more, rows) for threshold, more in zip(asked, beyond, strict=True)]
         low, high, slope = np.array(found).reshape(-1, 3).T * np.array([t.slip for t in asked])
         return Bracket(np.array([t.log_scale for t in asked]), low, high), slope
 
@@ -176,56 +170,61 @@ class LatticeBins:
         here = int(slices_of(np.array([into]), self._step, self._cells.slices)[0])
         return _Threshold(first, into, here, abs(start), log_scale, slip)
 
-    def _asked(self, asked: list[_Threshold], *, beyond: bool) -> tuple[list[_Asked], Floats]:
-        """What the values on one side of each threshold's place in their cells find; and the sums of the first kind over all
-        slices: one slice after the other, so that what is asked together does not matter."""
-        cells, found = self._cells, dict[int, _Asked]()
+    def _beyond(self, asked: list[_Threshold]) -> tuple[list[_Beyond], Floats]:
+        """What the values beyond each threshold's place in their cells have of the point before the one that all ask for; and the
+        sums of both kinds over all values in each cell: slice after slice from the last one, value after value, so that what is
+        asked together does not matter."""
+        cells, weights_at, found = self._cells, self._points.weights, dict[int, _Beyond]()
         rows = np.zeros((2, cells.count))
-        if not beyond:
-            rows[0] = cells.light
-        filled = 0 if beyond else 1  # rows that are not 0
-        order = range(cells.slices)
-        for i in reversed(order) if beyond else order:
+        for i in reversed(range(cells.slices)):
             which = cells.slice(i)
+            cell, weights = cells.cell[which], self._weights(which)
             for n, threshold in enumerate(asked):
                 if threshold.slice == i:
-                    mine = (cells.inside[which] > threshold.into) == beyond
-                    values = (part[which][mine] for part in (cells.cell, *self._weights))
-                    at = self._points.place(threshold.first + (not beyond))
-                    found[n] = _Side(rows[:filled], *values).ask(self._points, at, self._payoff)
-            for row, more in zip(rows, self._in_slice(i), strict=True):
-                row += more
-            filled = 2
-        return [found[n] for n in range(len(asked))], rows[0]
+                    at = self._points.place(threshold.first)
+                    # a list of places is quicker than a mask
+                    mine = np.flatnonzero(cells.inside[which] > threshold.into)
+                    there = weights_at[cell[mine] + at]
+                    sums = [block_sum(part[mine] * there) for part in weights]
+                    if i < cells.slices - 1:  # else no value is in the rows yet
+                        own = weights_at[at : at + cells.count]
+                        sums = [one + block_dot(row, own) for one, row in zip(sums, rows, strict=True)]
+                    found[n] = _Beyond(*sums)
+            for row, part in zip(rows, weights, strict=True):
+                np.add.at(row, cell, part)
+        rows[0] += cells.light
+        return [found[n] for n in range(len(asked))], rows
 
-    def _bounds(self, asked: _Threshold, near: _Asked, far: _Asked, everything: Floats) -> tuple[float, float, float]:
+    def _bounds(self, asked: _Threshold, beyond: _Beyond, rows: Floats) -> tuple[float, float, float]:
         """Lower and upper bounds and the slope in units of exp(log_scale)."""
         points, cells, lam, h, rest, lattice = (
             *(self._points, self._cells),
             *(self._lam, self._step, self._rest, self._lattice),
         )
-        # e^{-tilt d}, d = f - away: away is `into` for values beyond, and a step less for the others
-        sides = ((far, asked.into), (near, asked.into - h))
-        discounted = math.fsum(math.exp((lam + 1) * away) * (s.discounted - s.rise) for s, away in sides)
+        at = points.place(asked.first + 1)
+        discounted, rise = (block_dot(row, points.discounted[at : at + cells.count]) for row in rows)
+        # e^{-tilt d}, d = f - away: all ask for the point at d = f - into + h
+        away, into = asked.into - h, asked.into
+        # 1 - e^{-d} = (1 - e^into) + e^into (1 - e^-f) at the point before, a difference of the size of a step
+        more = math.exp(lam * into) * (math.exp(into) * beyond.rise - math.expm1(into) * beyond.slow)
+        slope = math.exp((lam + 1) * away) * (discounted - rise)
         error = rest.value_error + lattice.value_error
         error += 8 * UNIT * (asked.size + 2 * cells.largest + 2 * points.length)
-        steps = 2 * BLOCK + 4 * points.count / BLOCK + cells.crowd + cells.slices
+        steps = 2 * BLOCK + 4 * points.count / BLOCK + cells.crowd
         steps += SUFFIX_UNITS + _BIN_UNITS + 4 * abs(lam)
         relative = rest.relative + lattice.relative + steps * UNIT + (abs(lam) + 1) * 2 * error
+        lowest = points.place(asked.first - 1)
         if self._payoff is Payoff.DELTA:
-            # 1 - e^{-d} = (1 - e^away) + e^away (1 - e^-f), a difference of the size of a step for values beyond
-            value = math.fsum(
-                math.exp(lam * away) * (s.other - math.expm1(away) * s.discounted + math.exp(away) * s.rise)
-                for s, away in sides
-            )
-            lowest = points.place(asked.first - 1)
-            tails = block_dot(everything, points.above[lowest : lowest + cells.count])
+            gains = block_dot(rows[0], points.gains[at : at + cells.count])
+            value = math.exp(lam * away) * (gains - math.expm1(away) * discounted + math.exp(away) * rise) + more
+            tails = block_dot(rows[0], points.above[lowest : lowest + cells.count])
             over = math.exp((lam + 1) * 3 * h) * tails
             wrong = 2 * error * over + (value + 4 * h * over) * math.expm1(min(2 * relative, 700.0))
             largest = 1 / (1 + lam)
         else:
-            # the points before those that are asked for, a step less away
-            value = discounted + math.fsum(math.exp(lam * (away + h)) * s.other for s, away in sides)
+            # the points before the one that is asked for, a step less away; beyond, the last of them counts as one above
+            below = block_dot(rows[0], points.below[at + 1 : at + 1 + cells.count])
+            value = slope + math.exp(lam * into) * below - more
             wrong = value * math.expm1(min(2 * relative + 2 * error, 700.0))
             largest = 1.0
         wrong += (rest.absolute + lattice.absolute) * (1 + ACCOUNT_SLACK) * largest
@@ -233,12 +232,13 @@ class LatticeBins:
         wrong *= 1 + REMAINDER_SLACK
         missing = (rest.missing + lattice.missing) * largest * (1 + REMAINDER_SLACK)
         lower = max(value - wrong, 0.0) * (1 - 8 * UNIT)
-        return lower, (value + wrong + missing) * (1 + 16 * UNIT) + UNDERFLOW, discounted
+        slope += math.exp((lam + 1) * into) * (beyond.slow - beyond.rise)
+        return lower, (value + wrong + missing) * (1 + 16 * UNIT) + UNDERFLOW, slope
 
 
 class _Threshold(NamedTuple):
-    """The first point that values of cell 0 ask for if they are beyond `into`, how far the threshold is into its cell; the others
-    ask for the next point."""
+    """The point before the one that values of cell 0 ask for, which is above the threshold for those that are beyond `into`, how
+    far the threshold is into its cell."""
 
     first: int
     into: float
@@ -248,36 +248,13 @@ class _Threshold(NamedTuple):
     slip: float
 
 
-class _Asked(NamedTuple):
-    """Sums over some values of a list of what each finds at the first point of the lattice above the threshold."""
+class _Beyond(NamedTuple):
+    """Sums over the values of a list that are beyond the threshold's place in their cells: of the first point of the lattice that
+    is above the threshold for them."""
 
-    other: float
-    """The gains of delta; for 1 - delta the sums over the points before."""
-    discounted: float
+    slow: float
     rise: float
-    """That of `discounted` with the second kind of weights."""
-
-
-class _Side(NamedTuple):
-    """Values of a list on one side of the threshold's place in their cells: sums of both kinds for each cell, and some more one
-    by one."""
-
-    rows: Floats
-    cell: Ints
-    slow: Floats
-    rise: Floats
-
-    def ask(self, points: _Points, at: int, payoff: Payoff) -> _Asked:
-        """What cell 0 finds at place `at`, the next cells at the places after it."""
-        count, asked = self.rows.shape[1], self.cell + at
-        own, discounted = points.discounted[at : at + count], points.discounted[asked]
-        other, move = (points.gains, 0) if payoff is Payoff.DELTA else (points.below, 1)
-        sums = [block_sum(self.slow * other[asked + move])]
-        sums += [block_sum(weights * discounted) for weights in (self.slow, self.rise)]
-        for row, kinds in zip(self.rows, ((0, 1), (2,)), strict=False):
-            for kind in kinds:
-                sums[kind] += block_dot(row, other[at + move : at + move + count] if kind == 0 else own)
-        return _Asked(*sums)
+    """With the second kind of weights."""
 
 
 class _Points:
@@ -303,26 +280,27 @@ class _Points:
         return self._low + self.count - 1 - point
 
     @cached_property
+    def weights(self) -> Floats:
+        """Those of the points."""
+        return np.ascontiguousarray(self._weights[::-1])
+
+    @cached_property
     def above(self) -> Floats:
         """Sums of w e^{-tilt (x - x_j)} over the points from x_j on."""
-        return _reversed(even_suffix_sums(self._weights, self._step, self._lam))
+        return even_suffix_sums(self._weights, self._step, self._lam)[::-1]
 
     @cached_property
     def discounted(self) -> Floats:
         """Of w e^{-(tilt + 1) (x - x_j)}."""
-        return _reversed(even_suffix_sums(self._weights, self._step, self._lam + 1))
+        return even_suffix_sums(self._weights, self._step, self._lam + 1)[::-1]
 
     @cached_property
     def gains(self) -> Floats:
         """Of w e^{-tilt (x - x_j)} (1 - e^{-(x - x_j)}): as in `Enumeration`, a telescoping sum over gaps between neighbours."""
         c = np.append(self.above[-2::-1], 0.0) * (-math.expm1(-self._step) * math.exp(-self._lam * self._step))
-        return _reversed(even_suffix_sums(c, self._step, self._lam + 1))
+        return even_suffix_sums(c, self._step, self._lam + 1)[::-1]
 
     @cached_property
     def below(self) -> Floats:
         """Of w e^{tilt (x_j - x)} over the points up to x_j, tilt < 0."""
         return even_suffix_sums(self._weights[::-1], self._step, -self._lam)
-
-
-def _reversed(sums: Floats) -> Floats:
-    return np.ascontiguousarray(sums[::-1])

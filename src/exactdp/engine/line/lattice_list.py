@@ -21,7 +21,14 @@ from exactdp.doubles import ACCOUNT_SLACK, SUM_SLACK, UNIT, Floats
 from exactdp.engine.line.common_lattice import MOST_LISTED, LatticeDivision, divided, most_nodes_matter
 from exactdp.engine.line.enumeration import Enumeration, ListedValues, fold
 from exactdp.engine.line.lattice_bins import LatticeBins, ListCells, even_step, heaviest
-from exactdp.engine.line.light_values import MOST_POINTS, LightValues, heavy_and_light, joined_but_for, split_error
+from exactdp.engine.line.light_values import (
+    MOST_POINTS,
+    LightValues,
+    heavy_and_light,
+    joined_but_for,
+    points_within,
+    split_error,
+)
 from exactdp.engine.line.suffix_sums import MOST_STEP
 from exactdp.engine.line.tilts import LineRung
 from exactdp.engine.line.total_loss import Part, TotalLoss
@@ -106,14 +113,14 @@ class LatticeLists:
     @property
     def tilts(self) -> HalfTilts:
         """The tilts that these lists serve."""
-        return HalfTilts(float(_apart(self.total) or 0))
+        return HalfTilts(float(self.total.per_tilt or 0))
 
     def under(self, rung: LineRung) -> Enumeration | LatticeBins:
         """The lists under one of the tilts: moved by the variance of the loss for each 1 of it, and otherwise the same."""
 
         def make() -> Enumeration | LatticeBins:
             with precision(BITS):
-                moved = ball(rung.index * (_apart(self.total) or 0))
+                moved = ball(rung.index * (self.total.per_tilt or 0))
                 if self.light is not None and even_step(self.lattice) * float(rung.tilt + 1) <= MOST_STEP:
                     rest = replace(self.rest, anchor=self.rest.anchor + moved)
                     return LatticeBins(self.total, rung, rest, self.lattice, self._cells)
@@ -149,16 +156,9 @@ def _splitting(total: TotalLoss, lattice: ListedValues) -> tuple[float, float]:
     """At which tilt light values are best split, and how much tilted mass may be, each value two or three times. Heuristic:
     affects speed and accuracy only."""
     step = even_step(lattice)
-    far = min(math.sqrt(_FAR / float(_apart(total) or 1)), MOST_STEP / step)
+    far = min(math.sqrt(_FAR / float(total.per_tilt or 1)), MOST_STEP / step)
     tilt = max(round(far - 1) - 0.5, 0.0)
     return tilt, min(_SPLIT_ERROR / split_error(step, far, tilt, heaviest(lattice)), _MOST_LIGHT)
-
-
-def _apart(total: TotalLoss) -> Fraction | None:
-    """By how much one more unit of tilt moves the whole loss; None where it does more than that."""
-    each = [(p.count, p.loss.per_tilt) for p in total.parts]
-    found = [n * v for n, v in each if v is not None]
-    return sum(found, Fraction(0)) if found and len(found) == len(each) else None
 
 
 def lists_suit(total: TotalLoss, nodes: float = NODES) -> LatticeDivision | None:
@@ -168,16 +168,54 @@ def lists_suit(total: TotalLoss, nodes: float = NODES) -> LatticeDivision | None
     """
     if not most_nodes_matter(total, min(nodes, NODES)):  # the quickest to tell
         return None
-    apart = _apart(total)
+    apart = total.per_tilt
     return divided(total) if apart is not None and apart <= FURTHEST else None
 
 
 def _atoms(part: Part) -> tuple[arb, Atoms] | None:
     """Where position 0 of all copies of a part is, and their probabilities."""
     tilted = part.loss.tilted(TILT)
-    atoms = tilted.atoms(_CUT)
+    found = tilted.atoms(_CUT)
+    atoms = _evenly_cut(found) if found is not None else None
     folded = fold(atoms, part.count) if atoms is not None else None
-    return None if folded is None else (part.count * tilted.anchor, folded)
+    if atoms is None or folded is None:
+        return None
+    middle = part.count * int(atoms.positions[0] + atoms.positions[-1])
+    if is_even(atoms) and not folded.absolute and int(folded.positions[0] + folded.positions[-1]) == middle:
+        folded = replace(folded, weights=mirrored(folded.weights.copy()))
+    return (part.count * tilted.anchor, folded)
+
+
+def _evenly_cut(atoms: Atoms) -> Atoms:
+    """The same without the value at an end that alone has no counterpart, if it is negligible."""
+    if is_even(atoms):
+        return atoms
+    for some, other in ((slice(1, None), 0), (slice(None, -1), -1)):
+        lost = float(atoms.weights[other]) * (1 + SUM_SLACK)
+        rest = replace(
+            atoms, positions=atoms.positions[some], weights=atoms.weights[some], missing=atoms.missing + lost
+        )
+        if lost <= _CUT and is_even(rest):
+            return rest
+    return atoms
+
+
+def is_even(atoms: Atoms) -> bool:
+    """Whether positions are one apart and probabilities the same from either end."""
+    n = len(atoms.positions)
+    return bool(n and atoms.positions[-1] - atoms.positions[0] == n - 1 and is_symmetric(atoms.weights))
+
+
+def is_symmetric(weights: Floats) -> bool:
+    """Whether these are the same from either end, to the last digit."""
+    return bool(np.array_equal(weights, weights[::-1]))
+
+
+def mirrored(weights: Floats) -> Floats:
+    """The second half as the first one is. What rounds differently is the same number: both are sums of the same products."""
+    half = len(weights) // 2
+    weights[len(weights) - half :] = weights[:half][::-1]
+    return weights
 
 
 def lattice_values(parts: list[tuple[Part, int]], step: Fraction) -> ListedValues | None:
@@ -207,19 +245,22 @@ def lattice_values(parts: list[tuple[Part, int]], step: Fraction) -> ListedValue
 
 
 def _spread(weights: Floats, atoms: Floats, stride: int) -> Floats:
-    """The distribution on the lattice and one more part, whose values are `stride` steps apart."""
-    n = len(weights)
-    result, product = np.zeros(n + (len(atoms) - 1) * stride), np.empty(n)
+    """The distribution on the lattice and one more part, whose values are `stride` steps apart; where both are symmetric one
+    half of it is added up."""
+    size = len(weights) + (len(atoms) - 1) * stride
+    half = is_symmetric(weights) and is_symmetric(atoms)
+    end = (size + 1) // 2 if half else size
+    result, product = np.zeros(size), np.empty(min(len(weights), end))
     for i, weight in enumerate(atoms.tolist()):
-        np.multiply(weights, weight, out=product)
-        result[i * stride : i * stride + n] += product
-    return result
+        some = weights[: max(end - i * stride, 0)]
+        np.multiply(some, weight, out=product[: len(some)])
+        result[i * stride : i * stride + len(some)] += product[: len(some)]
+    return mirrored(result) if half else result
 
 
 def _ends(weights: Floats, cut: float) -> tuple[int, int, float]:
     """The points between both of whose ends all is but a mass of at most about `cut` on either side, and what is beyond."""
-    low = int(np.searchsorted(np.cumsum(weights), cut, side="right"))
-    high = len(weights) - int(np.searchsorted(np.cumsum(weights[::-1]), cut, side="right"))
+    low, high = points_within(weights, cut), len(weights) - points_within(weights[::-1], cut)
     if low >= high:
         return 0, len(weights), 0.0
     lost = float(np.sum(weights[:low])) + float(np.sum(weights[high:]))

@@ -15,6 +15,7 @@ from flint import arb
 from exactdp.balls import BITS, ball, precision
 from exactdp.doubles import POWER_SLACK, Floats
 from exactdp.mechanisms.loss import Loss
+from exactdp.numbers import total
 
 _LONGEST_FRACTION = 50_000  # bits
 
@@ -124,6 +125,13 @@ class TotalLoss:
     def widest(self) -> float:
         """An upper estimate of the variance under any tilt. Heuristic: affects speed and accuracy only."""
         return sum(p.count * p.loss.widest for p in self.parts)
+
+    @cached_property
+    def per_tilt(self) -> Fraction | None:
+        """By how much one more unit of tilt moves the whole loss; None where it does more than that."""
+        each = [(p.count, p.loss.per_tilt) for p in self.parts]
+        found = [n * v for n, v in each if v is not None]
+        return total(found) if found and len(found) == len(each) else None
 
     @cached_property
     def bends(self) -> bool:
