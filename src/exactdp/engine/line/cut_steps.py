@@ -149,9 +149,9 @@ def only_sampled(total: TotalLoss, rung: LineRung) -> MixtureLoss | None:
     return loss if suits and isinstance(loss, MixtureLoss) else None
 
 
-def has_much_noise(total: TotalLoss) -> bool:
+def has_much_noise(total: TotalLoss, most: float = _MUCH_NOISE) -> bool:
     """Whether the Fourier sum below a cut is short. Heuristic: affects speed only."""
-    return max((part.loss.widest for part in total.parts), default=0.0) <= _MUCH_NOISE
+    return max((part.loss.widest for part in total.parts), default=0.0) <= most
 
 
 def rarely_sampled(total: TotalLoss) -> bool:

@@ -61,14 +61,14 @@ ENUMERATED_UP_TO = math.log(4e11)
 FINE_SUM = 1e-9
 """What smoothing may cost, relative to the answer, for a Fourier sum to be asked before the grid."""
 
-_METHODS = 11  # those of _method
-_CUT, _FOURIER, _FINER = 2, 8, 9
+_METHODS = 12  # those of _method
+_CUT, _FOURIER, _FINER = 2, 8, 10
 _SMOOTHED = 2  # from here on values are smoothed or split
 _MANY_STEPS, _ENOUGH = 100, 1e-7  # steps below which bounds so narrow are not worth seconds
 _HELD = 6 * _METHODS  # methods of rungs
 _COARSER = 100.0  # of what smoothing may cost: a part of a larger answer that is narrower is not asked for again
 _MORE = 8  # times the effort of one contour, as a last resort
-_SMALL_LOSS = 1.0
+_SMALL_LOSS, _VERY_MUCH = 1.0, 0.15  # and the square of shift over noise, where one label is not enough
 _DEEPEST = 3  # conditionings within one another
 
 
@@ -229,6 +229,7 @@ class LineMethods:
             self._labelled,
             self.grid,
             self.fourier_sum,
+            self._cut_after_all,
             self._finer_sum,
             self._bands_after_all,
         ]
@@ -274,6 +275,10 @@ class LineMethods:
         """Large steps told apart where that is enough: fewer sums than bands need."""
         return None if self._bands_first(rung) else self.large_steps(rung)
 
+    def _cut_after_all(self, rung: LineRung) -> CutMethod | None:
+        """Steps cut off where nothing else is narrow, with whatever noise."""
+        return None if has_much_noise(self.total) else self.cut_steps(rung)
+
     def _finer_sum(self, rung: LineRung) -> LineContour | None:
         """The sum with more effort, where sampled steps decay slowly."""
         found = self._method(rung, _FOURIER) if self.total.is_long and not self.depth else None
@@ -288,7 +293,7 @@ class LineMethods:
 
     def _bands_first(self, rung: LineRung) -> bool:
         """Whether losses up to the threshold are nearly exponential in outputs. Heuristic: affects speed and accuracy only."""
-        return rung.high <= _SMALL_LOSS and has_much_noise(self.total)
+        return rung.high <= _SMALL_LOSS and has_much_noise(self.total, _VERY_MUCH)
 
     def large_steps(self, rung: LineRung, worth: float = WORTH) -> LargeSteps | None:
         """The sum over the number of large steps, if that is expected to cancel less."""
