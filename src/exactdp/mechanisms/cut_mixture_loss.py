@@ -1,7 +1,7 @@
-"""The privacy loss of a sampled step whose output is below a cut: log f(x) under P, given x < cut.
+"""The privacy loss of a sampled step whose output is below a cut: log f(x) under P, given x < cut, and given a label as well.
 
 Whatever the tilt, such a loss does not reach beyond log f(cut), so that a tilt which suits a question is not drawn to outputs far
-beyond it (docs/theory/smooth.md, section 5).
+beyond it (docs/theory/smooth.md, sections 5 and 6).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 from flint import arb
@@ -16,10 +17,11 @@ from flint import arb
 from exactdp.balls import ball, precision
 from exactdp.cache import Recent
 from exactdp.doubles import POWER_SLACK, SUM_SLACK, UNIT, Complexes, Floats
-from exactdp.mechanisms.gauss_panels import FIRST, INSIDE, LOG_ROOT_TAU, CutMixture, Panels, RelativeError
+from exactdp.mechanisms.gauss_panels import INSIDE, LOG_ROOT_TAU, CutMixture, Panels, RelativeError
 from exactdp.mechanisms.loss import Loss, Tilted
 from exactdp.mechanisms.rule_table import RuleTable
 from exactdp.mechanisms.rule_weights import WORKING_BITS, Weighed, log_ratio
+from exactdp.mechanisms.step_labels import Band
 from exactdp.mechanisms.trapezoidal_rule import Mixture
 
 _FIRST_LEVEL = 8.0  # kappa times the reach of the loss up to which the first panels serve, each later ones twice as far
@@ -30,13 +32,13 @@ _ALONE = 8_000_000  # sines that may be computed one by one
 
 
 class CutMixtureLoss(Loss):
-    """log f under P, given that the output is below the cut."""
+    """log f under P, given that the output is below the cut, and that it has the label of a band."""
 
     bends = True
     is_labelled = True
 
-    def __init__(self, mixture: Mixture, cut: float) -> None:
-        self.cut = CutMixture(mixture, cut)
+    def __init__(self, mixture: Mixture, cut: float, band: Band | None = None) -> None:
+        self.cut = CutMixture(mixture, cut, band)
         with precision(WORKING_BITS):
             edge = ball(mixture.weights[0]).log()
         self.ends = (edge, None)
@@ -66,7 +68,9 @@ class CutMixtureLoss(Loss):
 
     @cached_property
     def log_share(self) -> arb:
-        """log of the probability under P of an output below the cut."""
+        """log of the probability under P of an output below the cut, with the label."""
+        if self.cut.band is not None:
+            return self.power(Fraction(1)).log_total
         with precision(WORKING_BITS):
             return (-self.beyond[0]).log1p()
 
@@ -85,21 +89,31 @@ class CutMixtureLoss(Loss):
 
     def _log_moment_upper(self, z: float) -> float:
         rho = z + 1
+        if rho == 1:
+            return 0.0
         less = float(self.log_share.lower())
         less -= UNIT * (1 + abs(less))
         size = abs(z) * (1 + self.reach)
         if rho <= 1:  # E_Q f^rho is at most 1 in [0, 1], and f at least p_0
             found = 0.0 if rho >= 0 else rho * float(self.cut.mixture.floats[0][0])
             return found - less + POWER_SLACK * (1 + size)
-        level = math.ceil(math.log2(rho))  # panels of a larger power serve as well
-        panels = self._panels.get(level, lambda: self.cut.panels(2.0**level, 0.0))
-        return self.cut.log_power_upper(rho, panels) - less + POWER_SLACK * (1 + size)
+        return self.cut.log_power_upper(rho, self._panels_for(rho)) - less + POWER_SLACK * (1 + size)
+
+    def _panels_for(self, rho: float) -> Panels:
+        """Those of a power of two serve smaller powers as well."""
+        level = math.ceil(math.log2(max(rho, 1.0)))
+        return self._panels.get(level, lambda: self.cut.panels(2.0**level, 0.0))
+
+    def log_powers_upper(self, rhos: list[float]) -> list[float]:
+        """Doubles above log E_Q f^rho w 1{x < cut} for ascending rho >= 1: moments that are not divided by the share."""
+        shared = groupby(rhos, key=lambda rho: math.ceil(math.log2(max(rho, 1.0))))
+        groups = [list(group) for _, group in shared]
+        return [x for group in groups for x in self.cut.log_power_uppers(group, self._panels_for(group[0]))]
 
     def mean_variance(self, tilt: float) -> tuple[float, float]:
         """Mean and variance under the tilt."""
         rho = tilt + 1
-        level = math.ceil(math.log2(max(rho, 1.0)))
-        x, log_weights = self.cut.points(self._panels.get(level, lambda: self.cut.panels(2.0**level, 0.0)))
+        x, log_weights = self.cut.points(self._panels_for(rho))
         logs = self.cut.log_sizes(x, rho) + log_weights
         weights = np.exp(logs - logs.max())
         weights /= weights.sum()
@@ -143,7 +157,7 @@ class TiltedCut(Tilted):
         return self._tables[level]
 
     def log_decay(self, omega: float) -> float:
-        """The contour shifted by i a, and the way from the cut to it: both integrands fall with the frequency (Theorem S11)."""
+        """The contour shifted by i a, and the way from the cut to it: both integrands fall with the frequency (Theorem S12)."""
         best = 0.0
         for logs, angles, size in self._lines:
             falling = logs - omega * angles
@@ -160,21 +174,27 @@ class TiltedCut(Tilted):
         |f| and arg f rise along a shifted line; on the way to it from the cut |f| falls and arg f rises.
         """
         cut, rho = self._loss.cut, float(self._rho)
-        first, m = min(FIRST, cut.cut - 1.0), cut.mixture.widest
+        first, m, band = cut.first, cut.mixture.widest, cut.band
         u = np.linspace(first, cut.cut, _CELLS + 1)
         with precision(WORKING_BITS):
             log_moment = float(self._loss.power(self._rho).log_total.lower())
         nearest = np.where(u[:-1] > 0, u[:-1], np.minimum(u[1:], 0.0))
         flat = np.log(np.diff(u)) - nearest**2 / 2
+        flat = flat if band is None else flat + band.log_most(u[:-1], u[1:])
         below = cut.log_below(first, rho)
         size = abs(log_moment) + rho * (1 + self._loss.reach) + cut.cut**2
-        result = []
+        result, grown = [], 0.0
         for shift in (min(_LARGEST_SHIFT, INSIDE / m) * _SHIFTS).tolist():
             y = shift * (np.arange(_RISING + 1) / _RISING) ** 2
             (line, turned), (way, turning) = cut.off_line(u, shift), cut.off_line(cut.cut, y)
             along = rho * line[1:] + flat
             up = rho * way[:-1] - cut.cut**2 / 2 + (y[1:] ** 2 - shift**2) / 2 + np.log(np.diff(y))
-            logs = np.concatenate([along, up, [below + LOG_ROOT_TAU]]) + shift**2 / 2 - LOG_ROOT_TAU - log_moment
+            if band is not None:  # |w| grows off the real line (Lemma S14)
+                grown = float(band.log_growth(np.array([shift]))[0])
+                up = up + band.log_most(u[-1:], u[-1:]) + band.log_growth(y[1:]) - grown
+            logs = (
+                np.concatenate([along, up, [below + LOG_ROOT_TAU]]) + shift**2 / 2 - LOG_ROOT_TAU - log_moment + grown
+            )
             angles = np.concatenate([turned[:-1], turning[:-1], [0.0]])
             result.append((logs, np.maximum(angles * (1 - SUM_SLACK), 0.0), size))
         return result

@@ -35,7 +35,9 @@ from exactdp.numerals import at_most
 _MUCH_NOISE = 0.6  # the largest square of shift over noise at which steps are cut off before large ones are told apart
 _RARELY = 0.3  # the largest mean number of steps with a record at which they are cut off before anything else
 _FEWEST = 6  # steps whose Fourier sum below the cut is short
-_BAND = 1.04  # ratio of thresholds that share a cut
+RATIO = 1.04
+"""Of thresholds that share a cut."""
+
 _HELD = 8
 _SHORT = 40.0  # -log of the probability that one output at the cut is not enough
 _LOWERED = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3)  # shares by which a tilt is lowered
@@ -110,10 +112,10 @@ class CutMethod:
     _held: Recent[int, CutSteps] = field(default_factory=lambda: Recent(_HELD), repr=False, compare=False)
 
     def _near(self, y: float) -> CutSteps:
-        band = math.ceil(math.log(y) / math.log(_BAND))
+        band = math.ceil(math.log(y) / math.log(RATIO))
 
         def plan() -> CutSteps:
-            low, high = _BAND ** (band - 1) * (1 - FORMULA_SLACK), _BAND**band * (1 + FORMULA_SLACK)
+            low, high = RATIO ** (band - 1) * (1 - FORMULA_SLACK), RATIO**band * (1 + FORMULA_SLACK)
             cut = CutMixtureLoss(self.loss.mixture, self.loss.output_at(high + _room(self.loss, self.count)))
             below = TotalLoss((Part(cut, self.count),))
             rung = LineRung(Payoff.DELTA, band, short(_tilt(below, (low + high) / 2)), low, high)
@@ -134,17 +136,22 @@ class CutMethod:
 
 def cut_steps(total: TotalLoss, rung: LineRung, effort: Effort) -> CutMethod | None:
     """Steps cut off above the thresholds of a rung; None where there is more than one kind of steps, or these do not suit."""
+    loss = only_sampled(total, rung)
+    return None if loss is None else CutMethod(loss, total.parts[0].count, effort)
+
+
+def only_sampled(total: TotalLoss, rung: LineRung) -> MixtureLoss | None:
+    """The loss of all steps, if they are of one sampled mechanism, in the direction and at thresholds that suit it."""
     if rung.payoff is not Payoff.DELTA or not rung.low > 0 or len(total.parts) != 1:
         return None
-    part = total.parts[0]
-    if not (isinstance(part.loss, MixtureLoss) and part.loss.may_be_labelled and part.loss.ends[0] is not None):
-        return None
-    return CutMethod(part.loss, part.count, effort)
+    loss = total.parts[0].loss
+    suits = isinstance(loss, MixtureLoss) and loss.may_be_labelled and loss.ends[0] is not None
+    return loss if suits and isinstance(loss, MixtureLoss) else None
 
 
-def has_much_noise(total: TotalLoss) -> bool:
+def has_much_noise(total: TotalLoss, most: float = _MUCH_NOISE) -> bool:
     """Whether the Fourier sum below a cut is short. Heuristic: affects speed only."""
-    return max((part.loss.widest for part in total.parts), default=0.0) <= _MUCH_NOISE
+    return max((part.loss.widest for part in total.parts), default=0.0) <= most
 
 
 def rarely_sampled(total: TotalLoss) -> bool:

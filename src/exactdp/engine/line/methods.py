@@ -11,7 +11,7 @@ next ones as well, the narrowest ends winning (docs/which-method.md):
     large steps      conditioning on the number of large steps, where a sampled loss is rarely large and mostly next to nothing
     grid             losses split between the points of a grid, where they can be listed
     Fourier sum      smoothed as finely as the effort allows, if that is not very fine
-    steps added up   on a grid of losses, for a few steps of a sampled mechanism
+    steps in bands   conditioning on how many steps are how large, for a sampled mechanism; with much noise before large steps
     Markov           the bound by one moment, where even the coarsest Fourier sum is out of reach
 
 All give certified bounds. (The sieve on the loss's own lattice, for rational discrete Gaussians, is engine/lattice.)
@@ -34,11 +34,11 @@ from exactdp.cache import Recent
 from exactdp.doubles import FORMULA_SLACK, UNDERFLOW, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.grid.grid_fft import FEWEST_POINTS, GridFFT
+from exactdp.engine.line.banded_steps import BandedMethod, banded_steps
 from exactdp.engine.line.conditioning import Conditioning, list_coarse, split_coarse
 from exactdp.engine.line.cut_steps import CutMethod, cut_steps, has_much_noise, rarely_sampled
 from exactdp.engine.line.dense_fft import DenseFFT
 from exactdp.engine.line.enumeration import Enumeration, expected_values, halves, list_values
-from exactdp.engine.line.few_steps import FewSteps, few_steps
 from exactdp.engine.line.float64 import LineContour
 from exactdp.engine.line.large_steps import WORTH, LargeSteps, label_steps
 from exactdp.engine.line.lattice_bins import LatticeBins
@@ -61,12 +61,14 @@ ENUMERATED_UP_TO = math.log(4e11)
 FINE_SUM = 1e-9
 """What smoothing may cost, relative to the answer, for a Fourier sum to be asked before the grid."""
 
-_METHODS = 11  # those of _method
-_CUT, _LABELLED, _FOURIER, _ADDED = 2, 5, 7, 10
-_WORTH_ADDING = 2e-6  # width of bounds from which on steps are added up: theirs are about 1e-6 apart
+_METHODS = 12  # those of _method
+_CUT, _FOURIER, _FINER = 2, 8, 10
 _SMOOTHED = 2  # from here on values are smoothed or split
+_MANY_STEPS, _ENOUGH = 100, 1e-7  # steps below which bounds so narrow are not worth seconds
 _HELD = 6 * _METHODS  # methods of rungs
 _COARSER = 100.0  # of what smoothing may cost: a part of a larger answer that is narrower is not asked for again
+_MORE = 8  # times the effort of one contour, as a last resort
+_SMALL_LOSS, _VERY_MUCH = 1.0, 0.15  # and the square of shift over noise, where one label is not enough
 _DEEPEST = 3  # conditionings within one another
 
 
@@ -178,8 +180,8 @@ class LineMethods:
         for place in range(_METHODS):
             if place >= _SMOOTHED and has_list and found is not None:
                 break
-            if place == _ADDED and found is not None:
-                wide = np.flatnonzero(found[0].is_wide(_WORTH_ADDING)).tolist()
+            if place == _FINER and found is not None and self.total.steps < _MANY_STEPS:
+                wide = np.flatnonzero(found[0].is_wide(_ENOUGH)).tolist()
                 if not wide:
                     break
             try:
@@ -223,12 +225,13 @@ class LineMethods:
             self._cut_at_once,
             self._fine_sum,
             self._quickly_cut,
-            self.large_steps,
+            self._bands_at_once,
+            self._labelled,
             self.grid,
             self.fourier_sum,
-            self._labelled_after_all,
             self._cut_after_all,
-            self.few_steps,
+            self._finer_sum,
+            self._bands_after_all,
         ]
         return self._held.get((rung.payoff, rung.index, rung.part, place), lambda: (makers[place](rung),))[0]
 
@@ -264,13 +267,33 @@ class LineMethods:
         """The same where there is so much noise that its Fourier sum is short."""
         return self.cut_steps(rung) if self._method(rung, _CUT) is None and has_much_noise(self.total) else None
 
-    def _labelled_after_all(self, rung: LineRung) -> LargeSteps | None:
-        """Large steps told apart where nothing else is narrow: a sum of few steps decays slowly, that of large ones does not."""
-        return self.large_steps(rung, -math.inf) if self._method(rung, _LABELLED) is None else None
+    def _bands_at_once(self, rung: LineRung) -> BandedMethod | None:
+        """Steps in bands where there is so much noise that a label does not keep a tilt away from the largest outputs."""
+        return self.banded_steps(rung) if self._bands_first(rung) else None
+
+    def _labelled(self, rung: LineRung) -> LargeSteps | None:
+        """Large steps told apart where that is enough: fewer sums than bands need."""
+        return None if self._bands_first(rung) else self.large_steps(rung)
 
     def _cut_after_all(self, rung: LineRung) -> CutMethod | None:
         """Steps cut off where nothing else is narrow, with whatever noise."""
         return None if has_much_noise(self.total) else self.cut_steps(rung)
+
+    def _finer_sum(self, rung: LineRung) -> LineContour | None:
+        """The sum with more effort, where sampled steps decay slowly."""
+        found = self._method(rung, _FOURIER) if self.total.is_long and not self.depth else None
+        if not isinstance(found, LineContour) or found.plan.expected_width <= FINE_SUM:
+            return None
+        more = Effort(_MORE * self.effort.terms, _MORE * self.effort.looks)
+        return LineContour(make_line_plan(self.total, rung, more, self.finest))
+
+    def _bands_after_all(self, rung: LineRung) -> BandedMethod | None:
+        """Steps in bands where nothing else is narrow."""
+        return None if self._bands_first(rung) else self.banded_steps(rung)
+
+    def _bands_first(self, rung: LineRung) -> bool:
+        """Whether losses up to the threshold are nearly exponential in outputs. Heuristic: affects speed and accuracy only."""
+        return rung.high <= _SMALL_LOSS and has_much_noise(self.total, _VERY_MUCH)
 
     def large_steps(self, rung: LineRung, worth: float = WORTH) -> LargeSteps | None:
         """The sum over the number of large steps, if that is expected to cancel less."""
@@ -286,9 +309,9 @@ class LineMethods:
 
         return LargeSteps(found, given)
 
-    def few_steps(self, rung: LineRung) -> FewSteps | None:
-        """Steps added up on a grid of losses, if there are few and all of one sampled mechanism."""
-        return few_steps(self.total, rung, self.effort)
+    def banded_steps(self, rung: LineRung) -> BandedMethod | None:
+        """The sum over how many steps are how large, if all are of one sampled mechanism."""
+        return banded_steps(self.total, rung, self.effort)
 
     def fourier_sum(self, rung: LineRung) -> LineContour | None:
         """The smoothed Fourier sum, as fine as the effort allows."""
@@ -328,7 +351,7 @@ class LineMethods:
         yield "coarse parts listed", lambda: asked(self.conditioning(rung))
         yield "steps cut off", lambda: asked(self.cut_steps(rung))
         yield "sum over numbers of large steps", lambda: asked(self.large_steps(rung, -math.inf))
-        yield "steps added up on a grid of losses", lambda: asked(self.few_steps(rung))
+        yield "sum over numbers of steps in bands", lambda: asked(self.banded_steps(rung))
         yield "smoothed Fourier sum", lambda: asked(self.fourier_sum(rung))
         yield "losses split on a grid", lambda: asked(self.grid(rung))
         yield "dense FFT", lambda: asked(DenseFFT(self.total, rung.payoff, rung.tilt))

@@ -145,6 +145,11 @@ class TotalLoss:
         return any(p.loss.bends and not p.loss.is_labelled for p in self.parts)
 
     @cached_property
+    def steps(self) -> int:
+        """The number of mechanisms."""
+        return sum(p.count for p in self.parts)
+
+    @cached_property
     def is_symmetric(self) -> bool:
         """Whether exchanging the two data sets changes nothing."""
         return all(p.loss.reversed() is p.loss for p in self.parts)
