@@ -37,7 +37,7 @@ MUTANTS = [
         "a family that is refused stops the race",
         "guarantees/best_noise/race.py",
         "except (AccuracyError, InvalidInputError) as error:",
-        "except AccuracyError as error:",
+        "except InvalidInputError as error:",
     ),
     (
         "noise bound: what is allowed is not paid for",
