@@ -325,6 +325,24 @@ def test_steps_that_fall_short_count(monkeypatch: pytest.MonkeyPatch, cut: float
     assert upper - exact < 1e4 * (exact - without)
 
 
+@pytest.mark.parametrize("beyond", [12.0, 1.0, -0.45])
+def test_how_far_one_decisive_step_falls_short(monkeypatch: pytest.MonkeyPatch, beyond: float) -> None:
+    """E (e^{y - L} - 1)_+ by an integral, wherever the first cell is; with all cells the bound is near."""
+    monkeypatch.setattr(method, "_BEYOND", beyond)
+    cut, width, y = 4.0, 0.125, 0.08
+    with mpmath.workdps(30):
+
+        def integrand(x: mpmath.mpf) -> mpmath.mpf:
+            ratio = 1 - RATE + RATE * mpmath.exp(SHIFT * x - mpmath.mpf(SHIFT) ** 2 / 2)
+            short = max(mpmath.exp(y) - ratio, 0)  # times the density under Q
+            return short * mpmath.ncdf((x - cut) / width) * mpmath.exp(-x * x / 2) / mpmath.sqrt(2 * mpmath.pi)
+
+        exact = float(mpmath.quad(integrand, mpmath.linspace(-4, 6, 81), maxdegree=4))
+    bound = math.exp(method._log_short_of(MixtureLoss(_mixture()), 1, (cut, width), y))
+    assert exact <= bound
+    assert beyond < 12.0 or bound < 4 * exact
+
+
 @pytest.mark.parametrize("most", [0, 1, 4])
 def test_sums_that_are_broken_off_are_wide_and_hold(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr(method, "_MOST_SUMS", most)
