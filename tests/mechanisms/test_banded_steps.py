@@ -325,10 +325,10 @@ def test_steps_that_fall_short_count(monkeypatch: pytest.MonkeyPatch, cut: float
     assert upper - exact < 1e4 * (exact - without)
 
 
-@pytest.mark.parametrize("beyond", [12.0, 1.0, -0.45])
-def test_how_far_one_decisive_step_falls_short(monkeypatch: pytest.MonkeyPatch, beyond: float) -> None:
+@pytest.mark.parametrize("below", [12.0, 1.0, -0.45])
+def test_how_far_one_decisive_step_falls_short(monkeypatch: pytest.MonkeyPatch, below: float) -> None:
     """E (e^{y - L} - 1)_+ by an integral, wherever the first cell is; with all cells the bound is near."""
-    monkeypatch.setattr(method, "_BEYOND", beyond)
+    monkeypatch.setattr(method, "_BELOW", below)
     cut, width, y = 4.0, 0.125, 0.08
     with mpmath.workdps(30):
 
@@ -340,7 +340,33 @@ def test_how_far_one_decisive_step_falls_short(monkeypatch: pytest.MonkeyPatch, 
         exact = float(mpmath.quad(integrand, mpmath.linspace(-4, 6, 81), maxdegree=4))
     bound = math.exp(method._log_short_of(MixtureLoss(_mixture()), 1, (cut, width), y))
     assert exact <= bound
-    assert beyond < 12.0 or bound < 4 * exact
+    assert below < 12.0 or bound < 4 * exact
+
+
+def test_outputs_that_are_cut_off_all_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever that is, at the decisive cut, say: then one output there falls short as often as it is there."""
+    usual = method._log_short_of(MixtureLoss(_mixture()), 1, (4.0, 0.5), 0.2)
+    monkeypatch.setattr(method, "_BEYOND", -1.0)
+    assert method._log_short_of(MixtureLoss(_mixture()), 1, (4.0, 0.5), 0.2) > usual + 0.3
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rate", "count", "epsilon"),
+    [("10", "0.001", 2, "0.1"), ("4", "1e-8", 2, "0.1"), ("0.02", "0.5", 2, "3000")],
+)
+@pytest.mark.filterwarnings("ignore::exactdp.errors.AccuracyWarning")
+def test_noise_and_rates_far_out_get_an_answer(sigma: str, rate: str, count: int, epsilon: str) -> None:
+    """Deltas below all doubles and the like: whatever is said, it is an answer."""
+    lower, upper = (PoissonSampled(Gaussian(sigma=sigma), rate) * count).delta_bounds(epsilon)
+    assert 0 <= lower <= upper < 1e-6
+
+
+@pytest.mark.parametrize(("sigma", "rate", "y"), [(0.03, 0.5, 10.0), (0.3, 2.0**-10, 1.0), (4.0, 2.0**-10, 2.0**-5)])
+def test_cuts_are_apart(sigma: float, rate: float, y: float) -> None:
+    near = _method(sigma, rate, 2)._near(y)
+    assert len(near.cuts) <= 40
+    assert all(high - low >= 4 * near.width for low, high in itertools.pairwise(near.cuts))
+    assert near.bands[0].cut.cut == near.cuts[-1] + 12 * near.width
 
 
 @pytest.mark.parametrize("most", [0, 1, 4])

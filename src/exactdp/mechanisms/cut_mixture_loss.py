@@ -196,5 +196,5 @@ class TiltedCut(Tilted):
                 np.concatenate([along, up, [below + LOG_ROOT_TAU]]) + shift**2 / 2 - LOG_ROOT_TAU - log_moment + grown
             )
             angles = np.concatenate([turned[:-1], turning[:-1], [0.0]])
-            result.append((logs, np.maximum(angles * (1 - SUM_SLACK), 0.0), size))
+            result.append((logs, np.maximum(angles * (1 - SUM_SLACK), 0.0), size + grown))
         return result

@@ -194,7 +194,9 @@ class CutMixture:
         if self.band is not None:
             flat, rates = flat + self.band.logs(u), rates + self.band.rates(u[..., :-1])
             grown = grown + self.band.log_growth(across)
-        with np.errstate(over="ignore"):
+        with np.errstate(
+            over="ignore"
+        ):  # f'/p_0, or at most 1e9 times (log f)', which is above 320 times that (Theorem S11)
             turn = np.minimum(np.exp(losses[..., -1]) / self.least, 1e9)
         turn = across * np.minimum(turn * slopes[..., -1], self.mixture.widest)
         inside = self.mixture.widest * across < INSIDE

@@ -112,7 +112,11 @@ class MixtureLoss(Loss):
 
     def output_at(self, loss: float) -> float:
         """Where log f is about so large. Heuristic: affects speed and accuracy only."""
-        reach = 40.0 + self.mixture.widest + 2 * abs(loss) / self.mixture.widest
+        m, log_rate = (
+            self.mixture.widest,
+            float(self.mixture.floats[0][-1]),
+        )  # f is at least that rate times e^{m x - m^2 / 2}
+        reach = 40.0 + m + 2 * (abs(loss) - log_rate) / m
         return root(lambda x: float(self.mixture.losses(np.array([x])).real[0]) - loss, -reach, reach)
 
     def labelled(self, cut: float, width: float) -> tuple[MixtureLoss, MixtureLoss]:

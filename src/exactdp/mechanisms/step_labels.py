@@ -15,6 +15,8 @@ from scipy.special import log_ndtr
 
 from exactdp.doubles import ACCOUNT_SLACK, Floats
 
+_FAR = 1000.0  # widths from which on two large logarithms would cancel
+
 
 @dataclass(frozen=True)
 class StepLabel:
@@ -97,9 +99,10 @@ class Band:
         return result
 
     def _hazard(self, t: Floats) -> Floats:
-        """A bound of the slope of log Phi(-t), for each width."""
-        with np.errstate(over="ignore"):
-            result: Floats = np.exp(-0.5 * t * t - 0.5 * math.log(2 * math.pi) - log_ndtr(-t)) * (1 + ACCOUNT_SLACK)
+        """A bound of phi(t) / Phi(-t), for each width; it is below t + 1/t."""
+        near = np.minimum(t, _FAR)
+        slope = np.exp(-0.5 * near * near - 0.5 * math.log(2 * math.pi) - log_ndtr(-near)) * (1 + ACCOUNT_SLACK)
+        result: Floats = np.where(t > _FAR, t + 1 / _FAR, slope)
         return result / self.width
 
     def log_growth(self, y: Floats) -> Floats:

@@ -38,11 +38,15 @@ from exactdp.mechanisms.gaussian_mixture_loss import MixtureLoss
 from exactdp.mechanisms.step_labels import Band
 from exactdp.numerals import at_most
 
-_BITS = 12  # of cuts and widths
+_BITS = 12  # of widths
 _WIDTH = 0.05  # of a label, divided by m
 _APART = 0.7  # of the logarithms of losses at neighbouring cuts
 _WIDTHS = 5.0  # least distance of neighbouring cuts
 _BEYOND = 12.0  # widths from the decisive cut to where outputs are cut off
+_BELOW = 12.0  # deviations below the bulk of decisive outputs
+_MOST_BANDS = 40
+_PARTS = 16  # of a width
+_LEAST_RANGE = 64.0  # of orders
 _DECIDED = 32.0  # -log of what decisive steps may fall short, relative to the probability of one large step, about
 _STEP, _MOST_CUTS = 2.0, 400  # widths by which the decisive cut is moved up
 _CELLS = 256
@@ -91,7 +95,7 @@ class BandedSteps(OneByOne):
     @cached_property
     def bands(self) -> tuple[CutMixtureLoss, ...]:
         """Steps given their band, the lowest one first, outputs cut off where hardly one of them is not decisive."""
-        most = short_double(self.cuts[-1] + _BEYOND * self.width, _BITS)
+        most = _cut_off(self.cuts[-1], self.width)
         lows: list[float | None] = [None, *self.cuts[:-1]]
         return tuple(
             CutMixtureLoss(self.every.mixture, most, Band(low, high, self.width))
@@ -102,7 +106,8 @@ class BandedSteps(OneByOne):
     def orders(self) -> Floats:
         """Orders of moments by which sets of counts are bounded. Heuristic: affects accuracy and speed only."""
         most = _HIGHEST / self.ends[0]
-        result: Floats = _FIRST_ORDER * np.power(_NEXT, np.arange(math.ceil(math.log(most / _FIRST_ORDER, _NEXT))))
+        first = min(_FIRST_ORDER, most / _LEAST_RANGE)
+        result: Floats = first * np.power(_NEXT, np.arange(math.ceil(math.log(most / first, _NEXT))))
         return result
 
     @cached_property
@@ -166,7 +171,7 @@ class BandedSteps(OneByOne):
             root, cut = (2 * (1 + arb(self.width) ** 2)).sqrt(), arb(self.cuts[-1])
             parts = [(ball(p), ball(s).sqrt()) for p, s in zip(mixture.weights, mixture.squares, strict=True)]
             # outputs that are cut off count as decisive, which the label of so large ones is but for this much
-            short_of = float(log_ndtr(-(last.cut.cut - self.cuts[-1]) / self.width)) * (1 - POWER_SLACK)
+            short_of = float(log_ndtr(-(last.cut.cut - self.cuts[-1]) / self.width)) * (1 - POWER_SLACK) + POWER_SLACK
             rest = arb(0, 1) * arb(short_of).exp()
             mixed = sum((p * ((cut - m) / root).erfc() / 2 for p, m in parts), arb(0)) + rest * last.beyond[0]
             other = (cut / root).erfc() / 2 + rest * last.beyond[1]
@@ -246,6 +251,7 @@ class BandedSteps(OneByOne):
             weight = (self.log_weight(counts) + arb(float(bracket.log_scale[0])) - arb(scale)).exp()
             less, more = math.nextafter(float(weight.lower()), 0.0), math.nextafter(float(weight.upper()), math.inf)
         low, high = max(less, 0.0) * low * (1 - 4 * UNIT), more * high * (1 + 4 * UNIT)
+        low = max(math.nextafter(low, -math.inf), 0.0)  # it may have been rounded up where doubles end
         return low, min(high, most), float(weight.mid()) * float(slope[0]), used
 
     def used(self, y: arb) -> Used:
@@ -331,13 +337,14 @@ def _exp(x: float) -> float:
 def _log_short_of(every: MixtureLoss, count: int, label: tuple[float, float], y: float) -> float:
     """log of a bound of r: n e^y c e^{t y} E_Q[f^{-t} w] G(-t)^{n - 1}, w the label of decisive steps (Theorem S15)."""
     (cut, width), spread = label, 1 + label[1] ** 2
-    first = cut / spread - _BEYOND * width / math.sqrt(spread)
+    first = cut / spread - _BELOW * width / math.sqrt(spread)
     x = np.append(np.linspace(first, cut, _CELLS), np.linspace(cut, cut + 8, _CELLS // 4)[1:])
     losses = every.mixture.losses(x).real
     masses = log_ndtr(-x)  # of all outputs above; in a cell the density is largest at its lower end, if that is above 0
     if first > 0:
         masses[:-1] = np.minimum(masses[:-1], np.log(np.diff(x)) - 0.5 * x[:-1] ** 2 - 0.5 * math.log(2 * math.pi))
-    labelled = masses + np.append(log_ndtr((x[1:] - cut) / width), 0.0)
+    label_at = np.append(x[1:], math.inf)  # the upper end of a cell; from where outputs are cut off they all decide
+    labelled = masses + np.where(label_at < _cut_off(cut, width), log_ndtr((label_at - cut) / width), 0.0)
     least, below = float(every.mixture.floats[0][0]), Band(cut, math.inf, width).log_mass_below(first)
     best = math.inf
     deviation = math.sqrt(count * every.mean_variance(-1.0)[1])
@@ -365,11 +372,21 @@ def _decisive_cut(loss: MixtureLoss, count: int, y: float, width: float) -> floa
 def _cuts(loss: MixtureLoss, count: int, y: float, width: float) -> tuple[float, ...]:
     """Cuts between bands, from where few steps are to where one decides. Heuristic: affects accuracy and speed only."""
     at = _decisive_cut(loss, count, y, width)
-    cuts = [at]
-    while True:
-        less = float(loss.mixture.losses(np.array([at])).real[0]) * math.exp(-_APART)
-        at = min(loss.output_at(less), at - _WIDTHS * width)
+    cuts = [_placed(at, width)]
+    while len(cuts) < _MOST_BANDS:
+        there = float(loss.mixture.losses(np.array([at])).real[0])
+        at = min(loss.output_at(there * math.exp(-_APART)), at - _WIDTHS * width) if there > 0 else -math.inf
         if at < _LOWEST or count * float(np.exp(log_ndtr(-at))) > _MANY:
             break
-        cuts.append(at)
-    return tuple(short_double(cut, _BITS) for cut in reversed(cuts))
+        cuts.append(_placed(at, width))
+    return tuple(reversed(cuts))
+
+
+def _placed(at: float, width: float) -> float:
+    """A multiple of a part of the width, which is exact, so that cuts stay apart."""
+    return round(at / width * _PARTS) * (width / _PARTS)
+
+
+def _cut_off(cut: float, width: float) -> float:
+    """From where on all outputs are decisive."""
+    return cut + _BEYOND * width
