@@ -46,6 +46,7 @@ _BEYOND = 12.0  # widths from the decisive cut to where outputs are cut off
 _BELOW = 12.0  # deviations below the bulk of decisive outputs
 _MOST_BANDS = 40
 _PARTS = 16  # of a width
+_WORK = 1  # terms of all sums together, in units of the effort of one contour
 _LEAST_RANGE = 64.0  # of orders
 _DECIDED = 32.0  # -log of what decisive steps may fall short, relative to the probability of one large step, about
 _STEP, _MOST_CUTS = 2.0, 400  # widths by which the decisive cut is moved up
@@ -195,7 +196,7 @@ class BandedSteps(OneByOne):
             waiting
             and looked < _MOST_SETS
             and len(found.contours) < _MOST_SUMS
-            and found.cost <= self.effort.terms // 2
+            and found.cost <= _WORK * self.effort.terms
         ):
             most = _exp(-waiting[0][0] - found.log_scale)
             if most * len(waiting) <= _SETTLED * found.lower:

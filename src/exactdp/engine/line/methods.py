@@ -64,7 +64,8 @@ FINE_SUM = 1e-9
 _METHODS = 12  # those of _method
 _CUT, _FOURIER, _FINER = 2, 8, 10
 _SMOOTHED = 2  # from here on values are smoothed or split
-_MANY_STEPS, _ENOUGH = 100, 1e-7  # steps below which bounds so narrow are not worth seconds
+_MANY_STEPS = 100
+_ENOUGH = 1e-7, 5e-9  # widths that are not worth many seconds, for few steps and for many
 _HELD = 6 * _METHODS  # methods of rungs
 _COARSER = 100.0  # of what smoothing may cost: a part of a larger answer that is narrower is not asked for again
 _MORE = 8  # times the effort of one contour, as a last resort
@@ -180,8 +181,8 @@ class LineMethods:
         for place in range(_METHODS):
             if place >= _SMOOTHED and has_list and found is not None:
                 break
-            if place == _FINER and found is not None and self.total.steps < _MANY_STEPS:
-                wide = np.flatnonzero(found[0].is_wide(_ENOUGH)).tolist()
+            if place == _FINER and found is not None:
+                wide = np.flatnonzero(found[0].is_wide(_ENOUGH[self.total.steps >= _MANY_STEPS])).tolist()
                 if not wide:
                     break
             try:
