@@ -25,7 +25,7 @@ from exactdp.cache import Recent
 from exactdp.doubles import FORMULA_SLACK, POWER_SLACK, UNDERFLOW, UNIT, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.tilts import short_double
-from exactdp.engine.line.cut_steps import RATIO, only_sampled
+from exactdp.engine.line.cut_steps import NearThresholds, only_sampled
 from exactdp.engine.line.float64 import LineContour
 from exactdp.engine.line.plan import make_line_plan
 from exactdp.engine.line.protocol import OneByOne, Used
@@ -54,7 +54,6 @@ _CELLS = 256
 _LEAST_ORDER, _ORDERS, _MANY_ORDERS = 10.0, (0.2, 18.0), 14
 _FIRST_ORDER, _NEXT, _HIGHEST = 0.25, 1.12, 600.0
 _SETTLED = 1e-11  # of the sum: doubt that is left
-_HELD = 8
 _MOST_SETS, _MOST_SUMS = 20_000, 120
 _MANY = 0.05  # steps above the lowest cut
 _LOWEST = 1.0
@@ -297,34 +296,15 @@ def banded_steps(total: TotalLoss, rung: LineRung, effort: Effort) -> BandedMeth
 
 
 @dataclass(frozen=True)
-class BandedMethod:
-    """A method for the thresholds of a rung: those within a few percent of each other share cuts and contours."""
+class BandedMethod(NearThresholds[BandedSteps]):
+    """Bands for the thresholds of a rung."""
 
-    loss: MixtureLoss
-    count: int
-    effort: Effort
-    _held: Recent[int, BandedSteps] = field(default_factory=lambda: Recent(_HELD), repr=False, compare=False)
-
-    def _near(self, y: float) -> BandedSteps:
-        place = math.ceil(math.log(y) / math.log(RATIO))
-
-        def plan() -> BandedSteps:
-            low, high = RATIO ** (place - 1) * (1 - FORMULA_SLACK), RATIO**place * (1 + FORMULA_SLACK)
-            width = short_double(_WIDTH / self.loss.mixture.widest, _BITS)
-            cuts = _cuts(self.loss, self.count, high, width)
-            return BandedSteps(self.loss, self.count, cuts, width, (low, high), self.effort)
-
-        return self._held.get(place, plan)
-
-    def evaluate(self, thresholds: list[arb]) -> tuple[Bracket, Floats]:
-        """As `Method` says."""
-        found = [self._near(float(y.mid())).evaluate([y]) for y in thresholds]
-        rows = zip(*(bracket.rows() for bracket, _ in found), strict=True)
-        return Bracket(*(np.concatenate(row) for row in rows)), np.concatenate([slope for _, slope in found])
-
-    def used(self, y: arb) -> Used:
-        """As `Method` says."""
-        return self._near(float(y.mid())).used(y)
+    def plan(self, low: float, high: float, place: int) -> BandedSteps:
+        """Cuts between bands."""
+        width = short_double(_WIDTH / self.loss.mixture.widest, _BITS)
+        return BandedSteps(
+            self.loss, self.count, _cuts(self.loss, self.count, high, width), width, (low, high), self.effort
+        )
 
 
 def _log_choices(n: int, k: int) -> float:

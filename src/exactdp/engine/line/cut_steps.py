@@ -10,8 +10,10 @@ it (docs/theory/smooth.md, section 5).
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Generic, TypeVar
 
 import numpy as np
 from flint import arb
@@ -24,7 +26,7 @@ from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.tilts import short
 from exactdp.engine.line.float64 import LineContour
 from exactdp.engine.line.plan import make_line_plan
-from exactdp.engine.line.protocol import Used
+from exactdp.engine.line.protocol import Method, Used
 from exactdp.engine.line.tilts import LineRung
 from exactdp.engine.line.total_loss import Part, TotalLoss, log_largest_gain
 from exactdp.engine.payoff import Payoff
@@ -35,9 +37,7 @@ from exactdp.numerals import at_most
 _MUCH_NOISE = 0.6  # the largest square of shift over noise at which steps are cut off before large ones are told apart
 _RARELY = 0.3  # the largest mean number of steps with a record at which they are cut off before anything else
 _FEWEST = 6  # steps whose Fourier sum below the cut is short
-RATIO = 1.04
-"""Of thresholds that share a cut."""
-
+_RATIO = 1.04  # of thresholds that share a plan
 _HELD = 8
 _SHORT = 40.0  # -log of the probability that one output at the cut is not enough
 _LOWERED = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3)  # shares by which a tilt is lowered
@@ -45,6 +45,36 @@ _ORDERS = 14  # of moments that bound aliases, beyond the tilt
 _ALIASED = 35.0  # -log of what aliases may leave
 _WORTH = 1.0  # factors of e in size that a factor of e in length is worth
 _MOST_LOST = 9.0  # factors of e in size
+_P = TypeVar("_P", bound=Method)
+
+
+@dataclass(frozen=True)
+class NearThresholds(ABC, Generic[_P]):
+    """A method for so many steps of one sampled mechanism: thresholds within a few percent of each other share a plan."""
+
+    loss: MixtureLoss
+    count: int
+    effort: Effort
+    _held: Recent[int, _P] = field(default_factory=lambda: Recent(_HELD), repr=False, compare=False)
+
+    @abstractmethod
+    def plan(self, low: float, high: float, place: int) -> _P:
+        """The plan for thresholds from low to high, which `place` stands for."""
+
+    def _near(self, y: float) -> _P:
+        place = math.ceil(math.log(y) / math.log(_RATIO))
+        low, high = _RATIO ** (place - 1) * (1 - FORMULA_SLACK), _RATIO**place * (1 + FORMULA_SLACK)
+        return self._held.get(place, lambda: self.plan(low, high, place))
+
+    def evaluate(self, thresholds: list[arb]) -> tuple[Bracket, Floats]:
+        """As `Method` says."""
+        found = [self._near(float(y.mid())).evaluate([y]) for y in thresholds]
+        rows = zip(*(bracket.rows() for bracket, _ in found), strict=True)
+        return Bracket(*(np.concatenate(row) for row in rows)), np.concatenate([slope for _, slope in found])
+
+    def used(self, y: arb) -> Used:
+        """As `Method` says."""
+        return self._near(float(y.mid())).used(y)
 
 
 @dataclass(frozen=True)
@@ -103,35 +133,15 @@ class CutSteps:
 
 
 @dataclass(frozen=True)
-class CutMethod:
-    """A method for the thresholds of a rung: those within a few percent of each other share a cut and a contour."""
+class CutMethod(NearThresholds[CutSteps]):
+    """Cuts for the thresholds of a rung."""
 
-    loss: MixtureLoss
-    count: int
-    effort: Effort
-    _held: Recent[int, CutSteps] = field(default_factory=lambda: Recent(_HELD), repr=False, compare=False)
-
-    def _near(self, y: float) -> CutSteps:
-        band = math.ceil(math.log(y) / math.log(RATIO))
-
-        def plan() -> CutSteps:
-            low, high = RATIO ** (band - 1) * (1 - FORMULA_SLACK), RATIO**band * (1 + FORMULA_SLACK)
-            cut = CutMixtureLoss(self.loss.mixture, self.loss.output_at(high + _room(self.loss, self.count)))
-            below = TotalLoss((Part(cut, self.count),))
-            rung = LineRung(Payoff.DELTA, band, short(_tilt(below, (low + high) / 2)), low, high)
-            return CutSteps(cut, self.count, LineContour(make_line_plan(below, rung, self.effort)), self.loss)
-
-        return self._held.get(band, plan)
-
-    def evaluate(self, thresholds: list[arb]) -> tuple[Bracket, Floats]:
-        """As `Method` says."""
-        found = [self._near(float(y.mid())).evaluate([y]) for y in thresholds]
-        rows = zip(*(bracket.rows() for bracket, _ in found), strict=True)
-        return Bracket(*(np.concatenate(row) for row in rows)), np.concatenate([slope for _, slope in found])
-
-    def used(self, y: arb) -> Used:
-        """As `Method` says."""
-        return self._near(float(y.mid())).used(y)
+    def plan(self, low: float, high: float, place: int) -> CutSteps:
+        """A cut, and a contour for what is below it."""
+        cut = CutMixtureLoss(self.loss.mixture, self.loss.output_at(high + _room(self.loss, self.count)))
+        below = TotalLoss((Part(cut, self.count),))
+        rung = LineRung(Payoff.DELTA, place, short(_tilt(below, (low + high) / 2)), low, high)
+        return CutSteps(cut, self.count, LineContour(make_line_plan(below, rung, self.effort)), self.loss)
 
 
 def cut_steps(total: TotalLoss, rung: LineRung, effort: Effort) -> CutMethod | None:
