@@ -59,7 +59,7 @@ class PairResult:
 
     @property
     def as_json(self) -> str:
-        """For journal and tables: doubles as Python writes them, which read back as the same ones, decimals as texts."""
+        """For the journal: doubles as Python writes them, which read back as the same ones, decimals as texts."""
         return json.dumps({"pair": self.pair, **{name: getattr(self, name) for name in ARGUMENTS}}, default=str)
 
 
@@ -138,7 +138,7 @@ def _lattice_family(release: Release) -> Family | None:
     """The paths as members of a family on a lattice, if all noise is discrete Gaussian and pairs are pairs of them."""
     if release.relation != REPLACE or not _is_gaussian(release):
         return None
-    paths = [Composition(allocation.mechanisms) for _, allocation in sorted(release.allocations.items())]
+    paths = [Composition(path) for _, path in sorted(release.mechanisms.items())]
     return Family(tuple(Group.of_each(path.discrete_gaussians) for path in paths))
 
 
@@ -148,9 +148,15 @@ def _is_gaussian(release: Release) -> bool:
 
 def _line_family(release: Release) -> LineFamily:
     """The paths as members of a family on the line, each pair of neighbours with the places of its paths."""
-    place = {number: i for i, number in enumerate(sorted(release.allocations))}
-    members = tuple(release.allocations[number].mechanisms for number in place)
-    return LineFamily(members, tuple(tuple(place[n] for n in pair if n in place) for pair in release.pairs))
+    numbers = tuple(sorted(release.mechanisms))
+    return LineFamily(tuple(release.mechanisms[n] for n in numbers), _places(numbers, release.pairs))
+
+
+@lru_cache(maxsize=4)
+def _places(numbers: tuple[int, ...], pairs: tuple[tuple[int, int], ...]) -> tuple[tuple[int, ...], ...]:
+    """For each pair of neighbours the places of its paths among these."""
+    place = {number: i for i, number in enumerate(numbers)}
+    return tuple(tuple(place[n] for n in pair if n in place) for pair in pairs)
 
 
 overall_of = lru_cache(maxsize=2)(make_overall)

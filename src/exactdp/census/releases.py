@@ -9,6 +9,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -144,6 +145,11 @@ class Release:
         )
 
     @cached_property
+    def mechanisms(self) -> Mapping[int, Mapping[Mechanism, int]]:
+        """The mechanisms along each path, by its number, and how often each occurs there."""
+        return MappingProxyType({number: path.mechanisms for number, path in self.allocations.items()})
+
+    @cached_property
     def fingerprint(self) -> str:
         """A digest of the budget and of the bypassed levels, and of neighbours and noise where they are not the usual ones; the
         same on every machine."""
@@ -167,7 +173,7 @@ class Release:
         times = 2 if self.relation == REPLACE else 1  # the largest of two paths is twice the largest of one
         if not self.noise:
             return self.budget * times / 2
-        return times * max(Fraction(Composition(path.mechanisms).rho) for path in self.allocations.values())
+        return times * max(Fraction(Composition(path).rho) for path in self.mechanisms.values())
 
     @property
     def full_path(self) -> int:
@@ -194,7 +200,12 @@ class Release:
             name: {query: rho / by if level in (None, name) else rho for query, rho in queries.items()}
             for name, queries in self.table.items()
         }
-        return self._with_table(table)
+        result = self._with_table(table)
+        if level is None and not self.noise:  # levels that take over others' budgets are scaled as these are
+            each = {m: m._scaled(by) for m in dict.fromkeys(chain.from_iterable(self.mechanisms.values()))}
+            paths = {number: {each[m]: count for m, count in path.items()} for number, path in self.mechanisms.items()}
+            vars(result)["mechanisms"] = MappingProxyType(paths)
+        return result
 
     def with_budget(self, changes: Mapping[tuple[str, str], Number]) -> Release:
         """The same design with so much more budget, 1 / sigma2, in some cells (level, query); less where it is negative."""
@@ -268,17 +279,17 @@ class Release:
     def pair(self, k: int, other: int) -> Composition:
         """The composition that tells neighbours apart: of both paths' mechanisms where one record is replaced; of path k's alone,
         with 0 for `other`, where it is added or removed."""
-        first = self._allocation(k)
+        first = self._path(k)
         if self.relation == ADD_REMOVE:
             if other != NO_RECORD:
                 raise InvalidInputError(
                     f"{self.name} has neighbours with one record more or less (add/remove), which are single paths: ask for the "
                     f"pair ({shown(k)}, 0). Found ({shown(k)}, {shown(other)})."
                 )
-            return Composition(first.mechanisms)
+            return Composition(first)
         if k == other:
-            return Composition({mechanism: 2 * count for mechanism, count in first.mechanisms.items()})
-        return Composition(Counter(first.mechanisms) + Counter(self._allocation(other).mechanisms))
+            return Composition({mechanism: 2 * count for mechanism, count in first.items()})
+        return Composition(Counter(first) + Counter(self._path(other)))
 
     @property
     def compositions(self) -> dict[Composition, tuple[int, int]]:
@@ -288,14 +299,12 @@ class Release:
     @property
     def different_pairs(self) -> tuple[tuple[int, int], ...]:
         """The first pair of every different composition."""
-        pairs, paths = self.pairs, self.allocations
-        columns = {
-            mechanism: i for i, mechanism in enumerate({m: None for path in paths.values() for m in path.mechanisms})
-        }
+        pairs, paths = self.pairs, self.mechanisms
+        columns = {mechanism: i for i, mechanism in enumerate(dict.fromkeys(chain.from_iterable(paths.values())))}
         row_of = {number: i for i, number in enumerate(paths)}
         counts = np.zeros((len(paths) + 1, len(columns)), dtype=np.int64)  # the last one for no record
         for number, path in paths.items():
-            for mechanism, count in path.mechanisms.items():
+            for mechanism, count in path.items():
                 counts[row_of[number], columns[mechanism]] = count
         first, second = np.array([(row_of[k], row_of.get(other, len(paths))) for k, other in pairs]).T
         _, places = np.unique(counts[first] + counts[second], axis=0, return_index=True)
@@ -304,7 +313,7 @@ class Release:
     @cached_property
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """All pairs of neighbours: unordered pairs of allocations, those with themselves included; or each one and 0."""
-        numbers = sorted(self.allocations)
+        numbers = sorted(self.bypassed)
         if self.relation == ADD_REMOVE:
             return tuple((k, NO_RECORD) for k in numbers)
         return tuple((k, other) for i, k in enumerate(numbers) for other in numbers[i:])
@@ -312,15 +321,15 @@ class Release:
     def _noise_without(self, levels: Collection[str]) -> Noise:
         return {place: noise for place, noise in self.noise.items() if place[0] not in levels}
 
-    def _allocation(self, number: int) -> Allocation:
-        if not isinstance(number, Hashable) or number not in self.allocations:
-            known = sorted(self.allocations)
+    def _path(self, number: int) -> Mapping[Mechanism, int]:
+        if not isinstance(number, Hashable) or number not in self.bypassed:
+            known = sorted(self.bypassed)
             raise InvalidInputError(
                 f"{self.name} has the allocations {known[0]} to {known[-1]}. Found {shown(number)}."
                 if len(known) > 1
                 else f"{self.name} has only the allocation {known[0]}, its full path. Found {shown(number)}."
             )
-        return self.allocations[number]
+        return self.mechanisms[number]
 
 
 @lru_cache(maxsize=4096)

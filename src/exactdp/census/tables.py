@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import exactdp
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
@@ -27,18 +28,19 @@ from exactdp.numerals import DOWN, UP, for_file, whole_text
 
 CURVE_POINTS = 241
 _PLAIN = (str, int, float)
+_BoundTexts: TypeAlias = tuple[tuple[int, int], list[list[tuple[str, str]]]]
 
 
 def write_study(study: Study, summary: Summary, folder: Path) -> list[Path]:
     """pairs.csv, overall.csv, tradeoff.csv (the overall curve, from below) and study.json in a folder that exists."""
-    curve = study.tradeoff(CURVE_POINTS)
+    curve, bounds = study.tradeoff(CURVE_POINTS), _bound_texts(study.grids, study.results)
     texts = {
-        "pairs.csv": pairs_csv(study.grids, study.results),
+        "pairs.csv": _pairs_csv(study.grids, bounds),
         "overall.csv": numeric_csv(("quantity", "argument", "at", "lower", "upper"), _overall_rows(study, summary)),
         "tradeoff.csv": numeric_csv(
             ("alpha", "beta_lower"), zip(curve.alpha.tolist(), curve.beta.tolist(), strict=True)
         ),
-        "study.json": _in_lines(_record(study, summary, curve), "pairs", [result.as_json for result in study.results]),
+        "study.json": _in_lines(_record(study, summary, curve), "pairs", _pairs_json(study.grids, bounds)),
     }
     for name, text in texts.items():
         write_text(folder / name, text)
@@ -146,17 +148,44 @@ calibration_text = least_text
 
 def pairs_csv(grids: Grids, results: Iterable[PairResult]) -> str:
     """Every pair on the grids, one bound in a row, as `numeric_csv` writes it; what all pairs are asked is written once."""
+    return _pairs_csv(grids, _bound_texts(grids, results))
+
+
+def _bound_texts(grids: Grids, results: Iterable[PairResult]) -> list[_BoundTexts]:
+    """Every pair with its bounds on each grid, lower and upper ends as decimals on their safe side: for all files."""
+    return [
+        (
+            r.pair,
+            [
+                [(for_file(low, DOWN), for_file(high, UP)) for low, high in getattr(r, name)]
+                for name in grids.by_quantity
+            ],
+        )
+        for r in results
+    ]
+
+
+def _pairs_csv(grids: Grids, texts: Iterable[_BoundTexts]) -> str:
     asked = [(quantity, ARGUMENTS[quantity], at) for quantity, grid in grids.by_quantity.items() for at in grid]
     header, *questions = numeric_csv(("quantity", "argument", "at"), asked).splitlines()
     lines = [f"k,l,{header},lower,upper"]
-    for result in results:
-        k, other = result.pair
-        bounds = (ends for quantity in grids.by_quantity for ends in getattr(result, quantity))
+    for (k, other), columns in texts:
+        bounds = chain.from_iterable(columns)
         lines += [
-            f"{k},{other},{question},{for_file(low, DOWN)},{for_file(high, UP)}"
-            for question, (low, high) in zip(questions, bounds, strict=True)
+            f"{k},{other},{question},{low},{high}" for question, (low, high) in zip(questions, bounds, strict=True)
         ]
     return "\n".join([*lines, ""])
+
+
+def _pairs_json(grids: Grids, texts: Iterable[_BoundTexts]) -> list[str]:
+    """Every pair as a JSON object: doubles as numbers, decimals of more digits as texts."""
+    form = "[{}, {}]" if grids.digits is None else '["{}", "{}"]'
+    objects = []
+    for pair, columns in texts:
+        each = (", ".join(form.format(*ends) for ends in column) for column in columns)
+        members = "".join(f', "{name}": [{bounds}]' for name, bounds in zip(grids.by_quantity, each, strict=True))
+        objects.append(f'{{"pair": {json.dumps(pair)}{members}}}'.replace("inf", "Infinity"))
+    return objects
 
 
 def _in_lines(record: dict[str, object], last: str, texts: Sequence[str]) -> str:

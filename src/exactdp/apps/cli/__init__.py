@@ -27,6 +27,7 @@ def main() -> None:
     streams.prepare()
     sys.set_int_max_str_digits(_DIGITS)
     gc.set_threshold(*_GARBAGE)
+    gc.disable()  # what is loaded stays
     # of what a killed run leaves behind joblib's own process takes care, and has nothing to tell
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
     if streams.is_cramped():
@@ -44,6 +45,8 @@ def main() -> None:
         from exactdp.apps.cli.shell import app
     except (ImportError, MemoryError, OSError) as error:
         sys.exit(streams.refuse(_not_loaded(error)))
+    gc.freeze()
+    gc.enable()
     streams.raise_when_interrupted()
     try:
         app()
@@ -51,6 +54,7 @@ def main() -> None:
         sys.exit(streams.INTERRUPTED)
     finally:
         streams.leave_when_interrupted()
+        gc.freeze()  # a process that ends need not look for cycles, which takes a tenth of a second after a study
 
 
 def _not_loaded(error: BaseException) -> str:

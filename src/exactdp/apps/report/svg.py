@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import re
 import warnings
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from exactdp.apps.figures.settled import lay_out
+from exactdp.apps.figures.style import drawn
 from exactdp.apps.report.markup import Markup, tag
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ def _drawn(figure: Figure, name: str) -> str:
     """The figure as matplotlib writes it, without a date."""
     import matplotlib
 
-    buffer = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
         # the page's font shows the text, not matplotlib's
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         lay_out(figure, figure.dpi)
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
-    return buffer.getvalue()
+        for patch in (figure.patch, *(axes.patch for axes in figure.axes)):
+            patch.set_facecolor("none")
+        return drawn(figure, "svg", figure.dpi, {"Date": None, "Creator": None}).decode()
 
 
 def _prune(element: ElementTree.Element) -> None:
