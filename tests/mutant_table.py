@@ -103,6 +103,12 @@ MUTANTS = [
         "_context(_ALL_DIGITS, NEAREST).create_decimal",
     ),
     (
+        "many bounds for programs rounded down",
+        "numerals.py",
+        "whole = below + (rounding == UP)",
+        "whole = below",
+    ),
+    (
         "one target of several",
         "guarantees/calibration.py",
         "        found = max(found, side)\n",

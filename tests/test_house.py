@@ -257,7 +257,17 @@ def test_every_mechanism_is_public_and_tested() -> None:
 def test_every_command_is_registered_and_documented() -> None:
     others = {
         f"apps.cli.{name}"
-        for name in ("commands", "designs", "joint", "lazy_numpy", "mechanism_option", "shell", "streams", "tables")
+        for name in (
+            "commands",
+            "designs",
+            "joint",
+            "mechanism_option",
+            "memory",
+            "shell",
+            "streams",
+            "tables",
+            "unused_parts",
+        )
     }
     files = {module for module in TREES if module.startswith("apps.cli.")} - others
     assert files == {module for one, module in imports() if one == "apps.cli.commands"} - others

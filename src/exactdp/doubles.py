@@ -84,6 +84,20 @@ def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     return total, (a - (total - back)) + (b - back)
 
 
+def two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """The product of two doubles as a double and its error, exactly (Dekker), unless a part over- or underflows."""
+    product = a * b
+    (one, one_low), (two, two_low) = _halves(a), _halves(b)
+    return product, one_low * two_low - (((product - one * two) - one_low * two) - one * two_low)
+
+
+def _halves(x: Floats) -> tuple[Floats, Floats]:
+    """A double as two of half as many bits (Veltkamp)."""
+    moved = x * (2.0**27 + 1)
+    high = moved - (moved - x)
+    return high, x - high
+
+
 def two_doubles(x: Fraction) -> tuple[float, float]:
     """An exact number as a double and, nearly, what is missing."""
     high = float(x)

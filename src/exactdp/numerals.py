@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from exactdp.doubles import SUM_SLACK, Floats, two_doubles, two_product
 from exactdp.numbers import exact_text
 
 Real: TypeAlias = "int | float | Decimal | Fraction | np.floating | np.integer"
@@ -29,6 +30,7 @@ DIGITS = 6
 SHARE_PLACES = 2
 _PLAIN = (-5, 7)  # decimal exponents written without a power of ten, exclusive
 _ALL_DIGITS = 18  # of a double: enough to read back the same one whichever way the last digit was rounded
+_USUAL = (1e-250, 1e15)  # doubles of which many are written at once
 _LONGEST_DECIMAL, _LONGEST_FRACTION = 12, 7  # characters of an exact number
 
 
@@ -122,6 +124,49 @@ def for_file(value: Real, rounding: str) -> str:
     if not _is_finite(value):
         return _endless(value)
     return str(rounded(value, _ALL_DIGITS, rounding)).replace("E", "e")
+
+
+def all_for_file(values: Floats, rounding: str) -> list[str]:
+    """`for_file` of very many doubles, up or down, in half of the time.
+
+    A double times a power of ten, as the exact product of two doubles and a rest: where the rest is no whole number, nor so near
+    to one that its error matters, the digits are known. The others, among them 0, are written one by one.
+
+    >>> all_for_file(np.array([0.1, 0.25, 24.5, math.inf, 1e-300, 1e-9]), UP)[::5]
+    ['0.100000000000000006', '1.00000000000000007e-9']
+    """
+    x = np.ravel(values)
+    known = (x >= _USUAL[0]) & (x < _USUAL[1])
+    safe = np.where(known, x, 1.0)
+    exponent = np.floor(np.log10(safe)).astype(np.int64)
+    high, low = _powers_of_ten()[:, _ALL_DIGITS - 1 - exponent]
+    product, error = two_product(safe, high)
+    rest = error + safe * low
+    below = product.astype(np.int64) + np.floor(rest).astype(np.int64)
+    known &= (np.abs(rest - np.rint(rest)) > SUM_SLACK) & (below >= 10 ** (_ALL_DIGITS - 1))
+    known &= below < 10**_ALL_DIGITS - 1
+    whole = below + (rounding == UP)
+    return [
+        _placed(str(digits), place) if is_known else for_file(value, rounding)
+        for is_known, value, digits, place in zip(
+            known.tolist(), x.tolist(), whole.tolist(), exponent.tolist(), strict=True
+        )
+    ]
+
+
+@cache
+def _powers_of_ten() -> Floats:
+    """Powers of ten from 1 on as sums of two doubles, each within 2^-106 of its size."""
+    return np.array([two_doubles(Fraction(10) ** n)[:2] for n in range(_ALL_DIGITS + 251)]).T
+
+
+def _placed(digits: str, exponent: int) -> str:
+    """All digits of a number, the first of them that of 10^exponent, as Python writes a Decimal."""
+    if exponent < -6:
+        return f"{digits[0]}.{digits[1:]}e{exponent}"
+    if exponent < 0:
+        return f"0.{'0' * (-exponent - 1)}{digits}"
+    return f"{digits[: exponent + 1]}.{digits[exponent + 1 :]}"
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

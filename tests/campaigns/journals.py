@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import random
 import tempfile
 from functools import cache
 from pathlib import Path
+
+import numpy as np
 
 from campaigns.tally import Tally
 from exactdp.census.grids import Grids
@@ -15,6 +18,7 @@ from exactdp.census.journal import Journal
 from exactdp.census.pair_results import PairResult, account_pairs
 from exactdp.census.runners import Serial
 from exactdp.census.study import run_study
+from exactdp.doubles import Floats
 from small_release import SMALL
 
 _GRIDS = Grids.read(["1/2", "3"], ["1e-6"], ["0.05"])
@@ -73,26 +77,29 @@ def _unsound(rng: random.Random, content: bytes) -> bytes:
     try:
         record = json.loads(rng.choice(lines).partition(b" ")[2])
         quantity = rng.choice(["delta", "epsilon", "beta"])
-        bounds = rng.choice(rng.choice(record["results"])[quantity])
+        result = rng.choice(record["results"])
+        ends = np.frombuffer(bytes.fromhex(result[quantity])).reshape(-1, 2).copy()
+        bounds = ends[rng.randrange(len(ends))]
     except (ValueError, KeyError, IndexError, TypeError):  # an earlier wound
         return content
     # any two numbers in order may be bounds of an epsilon: who writes such with a right digest is not found out here
     rng.choice([_not_a_number, _exchanged] if quantity == "epsilon" else [_not_a_number, _exchanged, _impossible])(
         bounds
     )
+    result[quantity] = ends.tobytes().hex()
     return content + _line(record)
 
 
-def _not_a_number(bounds: list[str]) -> None:
-    bounds[0] = "nan"
+def _not_a_number(bounds: Floats) -> None:
+    bounds[0] = math.nan
 
 
-def _exchanged(bounds: list[str]) -> None:
-    bounds[:] = [str(float(bounds[1]) + 1), bounds[0]]
+def _exchanged(bounds: Floats) -> None:
+    bounds[:] = bounds[1] + 1, bounds[0]
 
 
-def _impossible(bounds: list[str]) -> None:
-    bounds[:] = ["2", "3"]
+def _impossible(bounds: Floats) -> None:
+    bounds[:] = 2, 3
 
 
 def _foreign(rng: random.Random, content: bytes) -> bytes:

@@ -212,8 +212,24 @@ def test_what_is_no_bound_is_refused(
 ) -> None:
     journal = Journal.open(tmp_path, SMALL, replace(GRIDS, digits=digits))
     journal.add(results.values())
-    rewritten(journal, lambda record: record["results"][3][name].__setitem__(0, bounds))
+    rewritten(journal, lambda record: put_first(record["results"][3], name, bounds, digits))
     assert journal.read() == journals.Finished({}, journals.Counter({"without valid bounds": 1}))
+
+
+def put_first(result: dict[str, Any], name: str, bounds: list[Any], digits: int | None) -> None:
+    """Others in place of the first bounds of a quantity, in the form that a journal has: of doubles the bytes."""
+    if digits is not None:
+        result[name][0] = bounds
+    elif all(isinstance(x, str) for x in bounds):
+        result[name] = np.array([float(x) for x in bounds]).tobytes().hex() + result[name][32:]
+    else:
+        result[name] = bounds
+
+
+@pytest.mark.parametrize("form", ["", "0", "zz", "00" * 8, None, 7, [], [["0.1", "0.2"]]])
+def test_doubles_in_another_form_are_refused(journal: Journal, form: object) -> None:
+    rewritten(journal, lambda record: record["results"][0].__setitem__("delta", form))
+    assert journal.read().set_aside == {"without valid bounds": 1}
 
 
 @pytest.mark.parametrize("pair", [[1, 4], [2, 1], [1], [1, 2, 3], ["1", "1"], [[1], 1], None])

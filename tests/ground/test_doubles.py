@@ -6,11 +6,12 @@ import math
 import random
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from flint import arb
 
 from exactdp.balls import ball, precision
-from exactdp.doubles import CHAIN_SLACK, EXP_SLACK, exp_above, exp_below
+from exactdp.doubles import CHAIN_SLACK, EXP_SLACK, exp_above, exp_below, two_product
 
 ENDS = [
     0.0,
@@ -52,3 +53,11 @@ def test_what_is_known_to_be_zero_stays_so() -> None:
     assert exp_above(-math.inf) == exp_below(-math.inf) == 0.0
     assert exp_below(math.inf) > 1e308
     assert exp_above(math.inf) == math.inf
+
+
+def test_a_product_and_its_error_are_exact() -> None:
+    rng = np.random.default_rng(3)
+    one, two = (rng.random(500) * 10.0 ** rng.integers(-90, 90, 500) for _ in range(2))
+    for a, b, high, low in zip(one, two, *two_product(one, two), strict=True):
+        assert Fraction(high) + Fraction(low) == Fraction(a) * Fraction(b)
+        assert high == a * b

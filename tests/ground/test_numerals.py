@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactdp import numerals
+from exactdp.doubles import Floats
 from exactdp.numerals import DOWN, NEAREST, UP
 
 DIGITS = st.integers(1, 20)
@@ -41,6 +42,30 @@ def test_what_programs_read_is_the_same_double_and_a_safe_decimal(value: float) 
     up, down = numerals.for_file(value, UP), numerals.for_file(value, DOWN)
     assert float(up) == value == float(down)
     assert Fraction(Decimal(down)) <= Fraction(value) <= Fraction(Decimal(up))
+
+
+def _many() -> Floats:
+    """Doubles of all sizes, short decimals, sums of few powers of two, and what lies around powers of ten."""
+    rng = np.random.default_rng(18)
+    tens = [10.0**k for k in range(-300, 20)]
+    return np.concatenate(
+        [
+            rng.integers(0, 2**63 - 2**52, 20_000).view(np.float64),
+            rng.random(20_000) * 10.0 ** -rng.integers(0, 300, 20_000),
+            np.round(rng.random(5_000), 4) * 10.0 ** -rng.integers(0, 30, 5_000),
+            np.ldexp(rng.integers(1, 1000, 5_000).astype(float), rng.integers(-900, 60, 5_000)),
+            [y for x in tens for y in (np.nextafter(x, 0), x, np.nextafter(x, 1e300))],
+            [0.0, -0.0, -1.5, math.inf, -math.inf, 5e-324],
+        ]
+    )
+
+
+def test_many_doubles_at_once_are_written_as_one_by_one() -> None:
+    many = _many()
+    for rounding in (UP, DOWN):
+        found = numerals.all_for_file(many, rounding)
+        assert found == [numerals.for_file(x, rounding) for x in many.tolist()]
+    assert numerals.all_for_file(np.empty((0, 3)), UP) == []
 
 
 @given(FRACTIONS)

@@ -13,15 +13,17 @@ import json
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from exactdp.census.grids import Grids
-from exactdp.census.pair_results import Interval, PairResult, sound
+from exactdp.census.pair_results import Interval, PairResult, PairTable, sound
 from exactdp.census.releases import Release
 from exactdp.errors import ExactDPError, InvalidInputError
 from exactdp.numbers import exact_text
@@ -73,7 +75,7 @@ class Journal:
     def question(self) -> str:
         """A digest of what is asked: the design, the grids, the arithmetic."""
         asked = [[exact_text(x) for x in grid] for grid in self.grids.by_quantity.values()]
-        return _digest(json.dumps(["exactdp journal 2", self.release.fingerprint, self.grids.digits, *asked]))
+        return _digest(json.dumps(["exactdp journal 3", self.release.fingerprint, self.grids.digits, *asked]))
 
     @cached_property
     def _pairs(self) -> frozenset[tuple[int, int]]:
@@ -101,10 +103,11 @@ class Journal:
                 "Found something else; move it away, or choose another folder."
             )
 
-    def add(self, results: Iterable[PairResult]) -> None:
+    def add(self, results: PairTable | Collection[PairResult]) -> None:
         """Keep finished pairs: written to disk before this returns."""
+        table = results if isinstance(results, PairTable) else PairTable.of(results, self.grids)
         head = json.dumps({"question": self.question, "code": computed_with()}).removesuffix("}")
-        content = f'{head}, "results": [{", ".join(result.as_json for result in results)}]}}'
+        content = f'{head}, "results": [{", ".join(table.as_json())}]}}'
         try:
             with self.path.open("ab") as file:
                 # a line of its own, even after one that was cut off
@@ -135,14 +138,18 @@ class Journal:
             return [], _UNSOUND
 
     def _result(self, record: dict[str, Any]) -> PairResult:
-        number: Any = float if self.grids.digits is None else Decimal
-        columns: list[tuple[Interval, ...]] = [
-            tuple((number(low), number(high)) for low, high in record[name]) for name in self.grids.by_quantity
-        ]
+        columns = [self._bounds(record[name]) for name in self.grids.by_quantity]
         first, second = record["pair"]
         if (first, second) not in self._pairs:
             raise ValueError("no pair of the release")
         return sound(PairResult((first, second), *columns), self.grids)
+
+    def _bounds(self, written: Any) -> tuple[Interval, ...]:
+        """What `PairTable.as_json` wrote of one quantity."""
+        if self.grids.digits is None:
+            ends = np.frombuffer(bytes.fromhex(written), "<f8").reshape(-1, 2)
+            return tuple((low, high) for low, high in ends.tolist())
+        return tuple((Decimal(low), Decimal(high)) for low, high in written)
 
 
 def _digest(text: str) -> str:

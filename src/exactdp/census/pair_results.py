@@ -24,7 +24,7 @@ from exactdp.accounting.shared_pairs import FEW, SharedPairs
 from exactdp.arithmetic_state import steady
 from exactdp.brackets import Point
 from exactdp.census.cell_noise import DISCRETE_GAUSSIAN
-from exactdp.census.grids import ARGUMENTS, Grids
+from exactdp.census.grids import Grids
 from exactdp.census.overall import Overall, QuickOverall, SeparateOverall, sides
 from exactdp.census.releases import Release
 from exactdp.census.runners import Runner
@@ -56,11 +56,6 @@ class PairResult:
     delta: tuple[Interval, ...]
     epsilon: tuple[Interval, ...]
     beta: tuple[Interval, ...]
-
-    @property
-    def as_json(self) -> str:
-        """For the journal: doubles as Python writes them, which read back as the same ones, decimals as texts."""
-        return json.dumps({"pair": self.pair, **{name: getattr(self, name) for name in ARGUMENTS}}, default=str)
 
 
 def sound(result: PairResult, grids: Grids) -> PairResult:
@@ -229,6 +224,17 @@ class PairTable(Sequence[PairResult]):
 
     def __repr__(self) -> str:
         return repr(self._results)
+
+    def as_json(self) -> Iterator[str]:
+        """Each result for the journal: of doubles the bytes, lower and upper ends in turn, as hexadecimal digits; decimals as
+        texts."""
+        ends = {name: np.stack(both, axis=2) for name, both in self.bounds.items()}
+        for i, pair in enumerate(self.pairs):
+            own = {
+                name: rows[i].astype("<f8").tobytes().hex() if rows.dtype == float else rows[i].astype(str).tolist()
+                for name, rows in ends.items()
+            }
+            yield json.dumps({"pair": pair, **own})
 
     def sound(self, grids: Grids) -> PairTable:
         """The table, if `sound` lets each of its results pass."""

@@ -124,9 +124,13 @@ class Release:
                 raise InvalidInputError(
                     f"Noise must belong to a query of the table. Found {shown(query)} in level {shown(level)}."
                 )
-        places = ((level, query) for level, queries in self.table.items() for query in queries)
-        kept = {place: self.noise[place] for place in places if self.noise.get(place, USUAL) != USUAL}
+        kept = {place: self.noise[place] for place in self.cells if self.noise.get(place, USUAL) != USUAL}
         object.__setattr__(self, "noise", kept)
+
+    @property
+    def cells(self) -> tuple[tuple[str, str], ...]:
+        """Every cell of the table, by level and query, top level first."""
+        return tuple((level, query) for level, queries in self.table.items() for query in queries)
 
     @property
     def is_usual(self) -> bool:

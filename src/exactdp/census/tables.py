@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -14,17 +14,19 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from numpy.typing import NDArray
+
 import exactdp
 from exactdp.accounting.tradeoff_curve import TradeOffCurve
 from exactdp.census.grids import ARGUMENTS, Grids
-from exactdp.census.pair_results import PairResult
+from exactdp.census.pair_results import PairResult, PairTable
 from exactdp.census.study import Study
 from exactdp.census.summary import Summary
 from exactdp.csv_cells import as_cell
 from exactdp.files import write_text
 from exactdp.guarantees.calibration import least_text
 from exactdp.numbers import exact_text
-from exactdp.numerals import DOWN, UP, for_file, whole_text
+from exactdp.numerals import DOWN, UP, all_for_file, for_file, whole_text
 
 CURVE_POINTS = 241
 _PLAIN = (str, int, float)
@@ -146,23 +148,28 @@ def finite(value: Any) -> Any:
 calibration_text = least_text
 
 
-def pairs_csv(grids: Grids, results: Iterable[PairResult]) -> str:
+def pairs_csv(grids: Grids, results: Collection[PairResult]) -> str:
     """Every pair on the grids, one bound in a row, as `numeric_csv` writes it; what all pairs are asked is written once."""
     return _pairs_csv(grids, _bound_texts(grids, results))
 
 
-def _bound_texts(grids: Grids, results: Iterable[PairResult]) -> list[_BoundTexts]:
+def _bound_texts(grids: Grids, results: Collection[PairResult]) -> list[_BoundTexts]:
     """Every pair with its bounds on each grid, lower and upper ends as decimals on their safe side: for all files."""
-    return [
-        (
-            r.pair,
-            [
-                [(for_file(low, DOWN), for_file(high, UP)) for low, high in getattr(r, name)]
-                for name in grids.by_quantity
-            ],
-        )
-        for r in results
+    table = results if isinstance(results, PairTable) else PairTable.of(results, grids)
+    columns = [
+        [_rows(ends, side) for ends, side in zip(both, (DOWN, UP), strict=True)] for both in table.bounds.values()
     ]
+    return [
+        (pair, [list(zip(lower[i], upper[i], strict=True)) for lower, upper in columns])
+        for i, pair in enumerate(table.pairs)
+    ]
+
+
+def _rows(ends: NDArray[Any], side: str) -> list[list[str]]:
+    """One end of the bounds of all pairs as texts, a list for each pair."""
+    count = ends.shape[1]
+    texts = all_for_file(ends, side) if ends.dtype == float else [for_file(x, side) for x in ends.ravel().tolist()]
+    return [texts[i : i + count] for i in range(0, len(texts), count)] if count else [[]] * len(ends)
 
 
 def _pairs_csv(grids: Grids, texts: Iterable[_BoundTexts]) -> str:

@@ -14,11 +14,6 @@ ALL = "all"
 _MOST_LISTED = 12
 
 
-def all_cells(release: Release) -> tuple[Cell, ...]:
-    """Every cell of the table, top level first."""
-    return tuple((level, query) for level, queries in release.table.items() for query in queries)
-
-
 def chosen_cells(release: Release, text: str) -> tuple[Cell, ...]:
     """The cells that a text names: a level (all its queries), a query (in all levels), both, several texts joined by `;`, or all.
 
@@ -35,7 +30,7 @@ def chosen_cells(release: Release, text: str) -> tuple[Cell, ...]:
 def _part(release: Release, name: str) -> list[Cell]:
     if not name:
         raise InvalidInputError("A requirement or weight names cells, such as County total. Found an empty name.")
-    cells = all_cells(release)
+    cells = release.cells
     if name == ALL:
         return list(cells)
     ways = {

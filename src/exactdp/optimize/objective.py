@@ -25,7 +25,7 @@ from exactdp.optimize.accuracy import (
     errors,
     in_reach,
 )
-from exactdp.optimize.cells import all_cells, chosen_cells
+from exactdp.optimize.cells import chosen_cells
 
 _LARGEST_WEIGHT = Fraction(10**100)  # beyond it, and below its inverse, sums of errors leave the range of doubles
 
@@ -72,8 +72,8 @@ class Objective:
             )
 
     def cell_weights(self, release: Release) -> Floats:
-        """The weight of each cell, in the order of `all_cells`; for the relative error divided by its typical count."""
-        cells = all_cells(release)
+        """The weight of each cell, in the order of `Release.cells`; for the relative error divided by its typical count."""
+        cells = release.cells
         given = dict.fromkeys(cells, Fraction(1) if not self.weights else Fraction(0))
         for text, weight in self.weights.items():
             for cell in chosen_cells(release, text):
@@ -101,7 +101,7 @@ class Objective:
 
     def value(self, release: Release) -> float:
         """The objective of a design, for the noise on a path that bypasses nothing."""
-        cells = all_cells(release)
+        cells = release.cells
         budgets = np.array([float(release.table[level][query]) for level, query in cells])
         kinds = [release.noise.get(cell, USUAL) for cell in cells]
         found = errors(self.measure, budgets, kinds)[0] * self.cell_weights(release)
@@ -135,4 +135,4 @@ def number_of_counts(release: Release, cells: Mapping[str, Number]) -> dict[str,
             either = "a level or a query of the design, and not of both" if name in queries else "a level or a query"
             raise InvalidInputError(f"A number of cells is that of {either}. Found {shown(name)}.")
     one = Fraction(1)
-    return {f"{level} / {query}": given.get(level, one) * given.get(query, one) for level, query in all_cells(release)}
+    return {f"{level} / {query}": given.get(level, one) * given.get(query, one) for level, query in release.cells}

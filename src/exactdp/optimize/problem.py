@@ -15,7 +15,7 @@ from exactdp.errors import InvalidInputError
 from exactdp.mechanisms.discrete_gaussian import SMALLEST_SIGMA2
 from exactdp.numerals import about, exact
 from exactdp.optimize.accuracy import SMALLEST_BUDGET, largest_budget, least_budget
-from exactdp.optimize.cells import Cell, all_cells, cell_name
+from exactdp.optimize.cells import Cell, cell_name
 from exactdp.optimize.requirements import BUDGET, EQUAL, FIXED, MULTIPLE, TIED, Requirement
 
 
@@ -50,7 +50,7 @@ class BudgetProblem:
     @classmethod
     def of(cls, release: Release, requirements: tuple[Requirement, ...]) -> BudgetProblem:
         """What the requirements say about the budgets; contradictions are refused."""
-        cells = all_cells(release)
+        cells = release.cells
         kinds = tuple(release.noise.get(cell, USUAL) for cell in cells)
         lower = {cell: Limit(SMALLEST_BUDGET) for cell in cells}
         upper = {cell: Limit(largest_budget(kind)) for cell, kind in zip(cells, kinds, strict=True)}

@@ -37,8 +37,10 @@ def main() -> None:
     try:
         from importlib import import_module
 
-        from exactdp.apps.cli.lazy_numpy import put_off_unused_parts
+        from exactdp.apps.cli.memory import keep_freed_memory
+        from exactdp.apps.cli.unused_parts import put_off_unused_parts
 
+        keep_freed_memory()
         put_off_unused_parts()
         called = sys.argv[1] if len(sys.argv) > 1 else ""
         import_module(f"{__name__}.{called if called in _OF_THEIR_OWN else 'commands'}")

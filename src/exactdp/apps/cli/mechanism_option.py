@@ -11,7 +11,6 @@ from typing import Any
 from exactdp.accounting.certificates.record import record_text
 from exactdp.accounting.composition import Composition
 from exactdp.errors import InvalidInputError
-from exactdp.interop.json_objects import from_json
 from exactdp.mechanisms.approximate_dp import ApproximateDP
 from exactdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from exactdp.mechanisms.discrete_laplace import DiscreteLaplace
@@ -78,14 +77,20 @@ def read_mechanisms(texts: Iterable[str]) -> Composition:
 def read_object(path: Path) -> Any:
     """The object of a JSON file that `exactdp.to_json` wrote."""
     try:
-        return from_json(record_text(path))
+        return _from_json(record_text(path))
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error}") from None
 
 
+def _from_json(text: str) -> Any:
+    from exactdp.interop.json_objects import from_json  # loads every kind of object, which few commands need
+
+    return from_json(text)
+
+
 def _read(text: str) -> Counter[Mechanism]:
     if text.startswith("{") or text.lower().endswith(".json"):
-        found = from_json(text) if text.startswith("{") else read_object(Path(text))
+        found = _from_json(text) if text.startswith("{") else read_object(Path(text))
         if isinstance(found, Mechanism):
             return Counter([found])
         if isinstance(found, Composition):

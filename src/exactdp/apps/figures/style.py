@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from exactdp.apps.figures.settled import lay_out
+from exactdp.apps.figures.settled import lay_out, unhinted
 from exactdp.errors import InvalidInputError, MissingExtraError
 from exactdp.files import write_bytes
 from exactdp.numbers import shown
@@ -114,18 +114,19 @@ def drawn(figure: Figure, ending: str, dpi: float, metadata: dict[str, Any]) -> 
     """The content of a file with the figure: drawn once, where `savefig` would draw it a first time to see what there is."""
     buffer, own = io.BytesIO(), figure.get_dpi()
     figure.set_dpi(dpi)
-    if ending == "png":
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
+    with unhinted():
+        if ending == "png":
+            from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-        less = {"compress_level": 1}  # half the time, a fifth larger
-        FigureCanvasAgg(figure).print_png(buffer, metadata=metadata, pil_kwargs=less)
-    elif ending == "pdf":
-        from matplotlib.backends.backend_pdf import FigureCanvasPdf
+            less = {"compress_level": 1}  # half the time, a fifth larger
+            FigureCanvasAgg(figure).print_png(buffer, metadata=metadata, pil_kwargs=less)
+        elif ending == "pdf":
+            from matplotlib.backends.backend_pdf import FigureCanvasPdf
 
-        FigureCanvasPdf(figure).print_pdf(buffer, metadata=metadata)
-    else:
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
+            FigureCanvasPdf(figure).print_pdf(buffer, metadata=metadata)
+        else:
+            from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-        FigureCanvasSVG(figure).print_svg(buffer, metadata=metadata)
+            FigureCanvasSVG(figure).print_svg(buffer, metadata=metadata)
     figure.set_dpi(own)
     return buffer.getvalue()

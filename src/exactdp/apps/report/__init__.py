@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from exactdp.apps.report.content import gather
 from exactdp.apps.report.decision import MemoQuestion
@@ -19,7 +20,9 @@ from exactdp.census.runners import Runner
 from exactdp.census.study import Study, run_study
 from exactdp.census.summary import Summary
 from exactdp.numbers import Number
-from exactdp.optimize.best_design import BestDesign
+
+if TYPE_CHECKING:
+    from exactdp.optimize.best_design import BestDesign
 
 __all__ = ["build"]
 

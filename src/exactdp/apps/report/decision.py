@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from exactdp.census.cell_noise import USUAL
 from exactdp.census.margins import noise_of
@@ -19,8 +19,9 @@ from exactdp.guarantees.neighbours import neighbours
 from exactdp.guarantees.zcdp import zcdp_epsilon
 from exactdp.numbers import Number, rational, shown, whole
 from exactdp.numerals import counted
-from exactdp.optimize.best_design import BestDesign
-from exactdp.optimize.cells import all_cells
+
+if TYPE_CHECKING:
+    from exactdp.optimize.best_design import BestDesign
 
 MOST_OPTIONS = 6
 _MOST_NAMED = 6
@@ -75,7 +76,7 @@ class Decision:
         units = other.unit_of_privacy, first.unit_of_privacy
         if all(units) and units[0] != units[1]:
             return f"Not compared: its guarantee protects a {units[0]}, that of A a {units[1]}."
-        missing = set(all_cells(first)) - set(all_cells(other))
+        missing = set(first.cells) - set(other.cells)
         if missing:
             return f"Not compared: it does not publish {counted(len(missing), 'noisy answer')} that A does."
         return ""
