@@ -45,8 +45,10 @@ def probability_widths(bounds: Bounds) -> Floats:
         return relative_widths(np.log(lower), np.log(upper))
 
 
-def epsilon_widths(bounds: Bounds) -> Floats:
+def epsilon_widths(bounds: Bounds) -> Floats | list[float]:
     """How far bounds of epsilon are apart, relative to its size; 0 where both are infinite."""
+    if isinstance(bounds.lower, float):
+        return [epsilon_width(bounds.lower, bounds.upper)]
     lower, upper = (np.atleast_1d(np.asarray(end, dtype=float)).ravel() for end in bounds)
     with np.errstate(invalid="ignore"):
         apart = (upper - lower) / (np.maximum(np.abs(lower), np.abs(upper)) + _NEAR_ZERO)

@@ -91,8 +91,7 @@ class Composition:
         if not kept:
             raise InvalidInputError("A composition needs at least one mechanism. Found none.")
         self._counts = dict(sorted(kept, key=lambda item: _order(item[0])))
-        rhos = ((m.rho, n) for m, n in kept)
-        if sum(n * rho.numerator / rho.denominator for rho, n in rhos if isinstance(rho, Fraction)) > LARGEST_RHO:
+        if sum(n * _about_rho(m) for m, n in kept) > LARGEST_RHO:
             raise InvalidInputError(
                 f"The total rho of a composition must be at most {LARGEST_RHO:.0e} (more protects nothing). Found more; "
                 "use fewer mechanisms or more noise."
@@ -395,6 +394,15 @@ def _mechanism(value: object) -> Mechanism:
             f"A composition is made of mechanisms such as DiscreteGaussian(2) or RandomizedResponse(1). Found {shown(value)}."
         )
     return value
+
+
+def _about_rho(mechanism: Mechanism) -> float:
+    """rho as a double, 0 where it is infinite: that of a discrete Gaussian without making a fraction of it."""
+    if isinstance(mechanism, DiscreteGaussian):
+        s = mechanism.sigma2
+        return mechanism.sensitivity**2 * s.denominator / (2 * s.numerator)
+    rho = mechanism.rho
+    return rho.numerator / rho.denominator if isinstance(rho, Fraction) else 0.0
 
 
 def _order(mechanism: Mechanism) -> tuple[Any, ...]:

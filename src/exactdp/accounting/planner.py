@@ -26,9 +26,9 @@ from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.accuracy import ACCURACY, beta_is_wide
 from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.lattice.lattice import Group, Lattice
-from exactdp.engine.line.common_lattice import log_share_that_matters
+from exactdp.engine.line.common_lattice import few_nodes, log_share, log_share_that_matters
 from exactdp.engine.line.enumeration import expected_values
-from exactdp.engine.line.lattice_list import LONG_LIST, lists_suit
+from exactdp.engine.line.lattice_list import LONG_LIST, NODES, lists_suit
 from exactdp.engine.line.methods import FEW_VALUES
 from exactdp.engine.line.total_loss import Part, TotalLoss
 from exactdp.engine.sieve.phases import LARGEST_NODES
@@ -49,6 +49,7 @@ LISTED_VALUES = math.log(1e11)
 SIEVED_STEPS = 100_000
 """Lattice steps in one standard deviation of the loss up to which a sieve can keep most nodes."""
 
+_VALUES_PER_DEVIATION = 8.0  # of a list, at least
 _NEARLY_ALL = -0.5  # log of a share of nodes
 _SMALLEST_NORMAL = math.log(sys.float_info.min)
 _LONG_LIST_WIDTH = 1e-10  # a long list leaves out more, and is not looked at again for less than this
@@ -127,7 +128,20 @@ class OnLattice(BothDirections):
     @cached_property
     def _lists_first(self) -> bool:
         """Whether such a list is also faster than a contour. Heuristic: affects speed and accuracy only."""
-        return math.sqrt(self.lattice.r) > MANY_STEPS * self.lattice.h and self._listed_width is not None
+        if math.sqrt(self.lattice.r) <= MANY_STEPS * self.lattice.h or self._is_fine:
+            return False
+        return self._listed_width is not None
+
+    @property
+    def _is_fine(self) -> bool:
+        """Whether a look at the noise shows that there are far too many values to be listed, and that few nodes matter.
+
+        Heuristic: affects speed and accuracy only.
+        """
+        deviations = np.sqrt(self.lattice.counts * self.lattice.sigma2)  # of each group, in steps of its own
+        if float(np.log1p(_VALUES_PER_DEVIATION * deviations).sum()) <= FEW_VALUES + 1:
+            return False
+        return log_share(deviations.tolist()) < few_nodes(min(_nodes(self.lattice), NODES)) - 1
 
     def _or_else(
         self,

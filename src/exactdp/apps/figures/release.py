@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 _ALPHA, _BETA = ERRORS
 _BULK, _END = (2, 5, 10, 20, 30, *range(50, 140, 20), *range(150, 420, 30)), (970, *range(980, 999, 6))
 _PROXY_ALPHAS = tuple(Fraction(a, 1000) for a in (*_BULK, *range(450, 960, 100), *_END))
-_PROXY_DELTAS = 41
+_PROXY_DELTAS = 31
 _EXACT, _ZCDP, _AUTODP = "Exact", "zCDP (bound)", "zCDP, orders from 1/2 on (AutoDP: estimate, no bound)"
 _CERTIFIED = "Exact (certified upper bound)"
 _PANEL_ALPHAS = tuple(

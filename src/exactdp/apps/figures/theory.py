@@ -33,7 +33,7 @@ FOLDS = (1, 2, 3, 4, 6, 8, 12, 16, 25, 40, 64, 100, 160, 250, 400)
 NOISES = ("0.1", "0.4", "1", "4")
 
 _REACH = 3.5  # standard deviations to either side
-_BINS = 160
+_BINS = 120
 _WINDOW = (40, 1050)  # lattice points to either side: enough for the shortest period of the noise, within a few seconds
 _SLOPE_FROM = 40
 _PIECES = 150

@@ -7,6 +7,7 @@ is not on that lattice, such as a budget that was passed on from a level to the 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -33,8 +34,13 @@ _LISTING, _ASKING = 300.0, 1500.0  # a value listed and counted, and a value ask
 
 def most_nodes_matter(total: TotalLoss, nodes: float) -> bool:
     """Whether a Fourier sum of so many nodes would keep very many: noise so coarse that few phases are far from a peak."""
-    few = math.log(_MANY_NODES / nodes)
+    few = few_nodes(nodes)
     return log_share_that_matters(total, few) > few
+
+
+def few_nodes(nodes: float) -> float:
+    """log of the share of so many nodes that a Fourier sum does not mind. Heuristic: affects speed only."""
+    return math.log(_MANY_NODES / nodes)
 
 
 def log_share_that_matters(total: TotalLoss, few: float = -math.inf) -> float:
@@ -42,13 +48,22 @@ def log_share_that_matters(total: TotalLoss, few: float = -math.inf) -> float:
 
     Heuristic: affects speed only.
     """
+    known = ((part, part.loss.step) for part in total.parts)
+    deviations = (
+        math.sqrt(part.count * part.loss.mean_variance(-0.5)[1]) / float(step)
+        for part, step in known
+        if step is not None
+    )
+    return log_share(deviations, few)
+
+
+def log_share(deviations: Iterable[float], few: float = -math.inf) -> float:
+    """The same from the deviation of each part in its own steps. Heuristic: affects speed only."""
     logs = 0.0
-    for part in total.parts:
+    for deviation in deviations:
+        logs += min(0.0, math.log(_PEAK_REACH / max(math.pi * deviation, UNDERFLOW)))
         if logs <= few:
             break
-        if part.loss.step is not None:
-            deviation = math.sqrt(part.count * part.loss.mean_variance(-0.5)[1]) / float(part.loss.step)
-            logs += min(0.0, math.log(_PEAK_REACH / max(math.pi * deviation, UNDERFLOW)))
     return logs
 
 
