@@ -284,3 +284,15 @@ def test_tables_of_results_are_proved() -> None:
         assert study.delta_bounds(overall).upper <= Fraction(at)
         ends = study.epsilon_bounds(at).lower, release.proxy.epsilon_bounds(at).lower
         assert Fraction(off) >= Fraction(ends[0]) / Fraction(ends[1]) - 1
+
+
+def test_the_readme_explains_a_pair_as_the_library_does() -> None:
+    """All lines but those of rounding, which differ from machine to machine."""
+    text = (ROOT / "README.md").read_text()
+    shown = text[text.index("    delta(1317/50)") :].split("\n\n")[0].splitlines()
+    made = str(exactdp.census.release("dhc-persons-us").pair(13, 13).explain("26.34")).splitlines()
+    varying = ("aliasing", "dropped", "rounding", "delta at", "relative")
+    assert len(shown) == len(made)
+    for said, found in zip(shown, made, strict=True):
+        if not found.strip().startswith(varying):
+            assert said == f"    {found}"
