@@ -30,7 +30,7 @@ _UNDATED: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None},
 }  # metadata by kind of file
 _RAISED = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
-_DPI = 200
+_DPI = 160
 _CAPTION = {"png": "Description", "pdf": "Subject", "svg": "Description"}
 _ENDINGS = {**_UNDATED, "svg": {"Date": None}}
 
