@@ -53,6 +53,7 @@ GROUND = {
     "numbers",
     "numerals",
     "strict_json",
+    "threads",
     "version",
     "widths",
 }

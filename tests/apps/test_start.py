@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+
+import pytest
 
 from exactdp.apps import cli
 
 _CENSUS = """
+import os
 import sys
 sys.argv = ["exactdp", "census", "--help"]
 try:
@@ -16,16 +20,30 @@ try:
 except SystemExit:
     pass
 loaded = set(sys.modules)
+print(os.environ["OPENBLAS_NUM_THREADS"])
 import numpy as np
 np.testing.assert_equal(np.arange(2), [0, 1])
 print(sorted({"numpy.f2py.crackfortran", "unittest", "exactdp.apps.cli.optimize"} & loaded), np.f2py.get_include()[-3:])
 """
 
 
+def started(**environment: str) -> list[str]:
+    """What the script above tells, line by line, in this environment."""
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    called = [sys.executable, "-c", _CENSUS]
+    told = subprocess.run(called, capture_output=True, text=True, check=True, env={**kept, **environment})
+    return told.stdout.splitlines()
+
+
 def test_a_command_loads_what_it_needs_and_the_rest_is_there_when_it_is_used() -> None:
-    told = subprocess.run([sys.executable, "-c", _CENSUS], capture_output=True, text=True, check=True)
-    assert "Account for all pairs" in told.stdout
-    assert told.stdout.splitlines()[-1] == "[] src"
+    told = started()
+    assert any("Account for all pairs" in line for line in told)
+    assert told[-1] == "[] src"
+
+
+@pytest.mark.parametrize("asked", [{}, {"OPENBLAS_NUM_THREADS": "3"}])
+def test_a_command_multiplies_matrices_in_one_thread_unless_more_are_asked_for(asked: dict[str, str]) -> None:
+    assert started(**asked)[-2] == asked.get("OPENBLAS_NUM_THREADS", "1")
 
 
 def test_commands_that_are_loaded_alone_are_registered_by_the_file_of_their_name() -> None:

@@ -20,14 +20,11 @@ from exactdp.doubles import FEW_SLACK, Floats, exp_above, exp_below
 from exactdp.engine.lattice.contours import Contours
 from exactdp.engine.payoff import Payoff, tail_threshold
 
-_DENSE = 8  # steps from one point to the next up to which most of the work is shared with neighbours
-
 
 def lattice_masses(contours: Contours, points: list[int]) -> tuple[Floats, Floats]:
     """Certified bounds of P(h a <= S < h b) for neighbours a, b in an ascending list of lattice points."""
     thresholds = [tail_threshold(upper_side(point)) for point in points]
-    dense = points[-1] - points[0] < _DENSE * len(points)
-    tails = tails_of_bracket(points, contours.evaluate(Payoff.TAIL, thresholds, neighbours=dense).bracket)
+    tails = tails_of_bracket(points, contours.evaluate(Payoff.TAIL, thresholds, neighbours=True).bracket)
     low, high = np.array([exp_below(t.low) for t in tails]), np.array([exp_above(t.high) for t in tails])
     # a difference is rounded once
     return np.maximum(np.nextafter(low[:-1] - high[1:], -1.0), 0.0), np.nextafter(high[:-1] - low[1:], 2.0)

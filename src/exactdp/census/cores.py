@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 from exactdp.census import runners
 from exactdp.census.runners import MOST_AT_ONCE, Runner, Stamped, each_of, steadily
 from exactdp.errors import WorkersError
+from exactdp.threads import ONE_THREAD
 
 _LOG = logging.getLogger(__name__)
 _Item = TypeVar("_Item")
@@ -27,7 +28,6 @@ _Result = TypeVar("_Result")
 _ALONE = 2.0  # CPU seconds of work before other processes are started: more than it takes one to load what it needs
 _LOOKS = 20  # at what this process has done, in that time
 _IDLE = 300  # seconds after which a process without work ends
-_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Cores(Runner):
@@ -99,7 +99,7 @@ class _Crew(Generic[_Item, _Result]):
         with self._lock:
             if self._stopped or not (self._todo or self._lost):
                 return
-            self._executor = get_reusable_executor(self._jobs - 1, env=dict.fromkeys(_ONE_THREAD, "1"), **options)
+            self._executor = get_reusable_executor(self._jobs - 1, env=ONE_THREAD, **options)
             for _ in range(self._jobs - 1):
                 self._hand_out()
 

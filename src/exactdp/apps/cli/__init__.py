@@ -23,8 +23,10 @@ def main() -> None:
     import gc
 
     from exactdp.apps.cli import streams
+    from exactdp.threads import multiply_in_one_thread
 
     streams.prepare()
+    multiply_in_one_thread()
     sys.set_int_max_str_digits(_DIGITS)
     gc.set_threshold(*_GARBAGE)
     gc.disable()  # what is loaded stays

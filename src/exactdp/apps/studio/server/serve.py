@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from exactdp.census.releases import Release
 from exactdp.errors import InvalidInputError, MissingExtraError
 from exactdp.numbers import shown
+from exactdp.threads import multiply_in_one_thread
 
 if TYPE_CHECKING:
     import uvicorn
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from exactdp.apps.studio.server.scheduler import Scheduler
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def is_loopback(host: str) -> bool:
@@ -73,8 +73,7 @@ def make_server(
     from exactdp.apps.studio.server.scheduler import Scheduler
     from exactdp.apps.studio.server.security import SecurityMiddleware, addresses
 
-    for name in _ONE_THREAD:  # of the workers: there are as many processes as there is work for
-        os.environ.setdefault(name, "1")
+    multiply_in_one_thread()  # the workers: there are as many processes as there is work for
     the_scheduler = scheduler or Scheduler()
     allowed = addresses(names, listening.getsockname()[1])
     config = uvicorn.Config(
