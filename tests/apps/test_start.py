@@ -7,8 +7,10 @@ import subprocess
 import sys
 
 import pytest
+from scipy._lib import _array_api
 
 from exactdp.apps import cli
+from exactdp.apps.cli import unused_parts
 
 _CENSUS = """
 import os
@@ -20,6 +22,7 @@ try:
 except SystemExit:
     pass
 loaded = set(sys.modules)
+print("array libraries", "Array API" in str(sys.modules["scipy.special"].log_ndtr.__doc__))
 print(os.environ["OPENBLAS_NUM_THREADS"])
 import numpy as np
 np.testing.assert_equal(np.arange(2), [0, 1])
@@ -39,6 +42,15 @@ def test_a_command_loads_what_it_needs_and_the_rest_is_there_when_it_is_used() -
     told = started()
     assert any("Account for all pairs" in line for line in told)
     assert told[-1] == "[] src"
+    assert told[-3] == "array libraries False"
+
+
+def test_a_library_that_is_loaded_in_other_ways_is_loaded_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("scipy._lib._array_api.xp_capabilities")
+    unused_parts._load_undescribed()
+    monkeypatch.undo()
+    unused_parts._load_undescribed()
+    assert _array_api.xp_capabilities.__module__ == "scipy._lib._array_api"
 
 
 @pytest.mark.parametrize("asked", [{}, {"OPENBLAS_NUM_THREADS": "3"}])
