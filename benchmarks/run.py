@@ -70,7 +70,7 @@ def compare_epsilon(name: str, pair: exactdp.Composition) -> None:
     print(f"\n{name}: epsilon at delta = {DELTA} from nothing; exactly {exact:.18f}")
     print(f"  exactdp               {ours * 1e3:9.2f} ms   {value:.14f}   {correct_digits(value, exact):4.1f} digits")
     for connect_dots in (True, False):
-        theirs, peer = timed(partial(peer_epsilon, pair, connect_dots), 1)
+        theirs, peer = timed(partial(peer_epsilon, pair, connect_dots), 3)
         label = "connect dots" if connect_dots else "pessimistic "
         print(
             f"  dp_accounting, {label} {theirs * 1e3:7.0f} ms   {peer:.14f}   {correct_digits(peer, exact):4.1f} digits   "
@@ -85,7 +85,7 @@ def compare_curve(name: str, pair: exactdp.Composition) -> None:
     print(f"\n{name}: delta at {len(GRID)} epsilons from {GRID[0]:g} to {GRID[-1]:g}, from nothing")
     print(f"  exactdp               {ours * 1e3:9.2f} ms   digits at both ends and the middle: {_list(digits)}")
     for connect_dots in (True, False):
-        theirs, peer = timed(partial(peer_deltas, pair, connect_dots), 1)
+        theirs, peer = timed(partial(peer_deltas, pair, connect_dots), 3)
         digits = [correct_digits(float(peer[i]), x) for i, x in zip((0, 20, -1), exact, strict=True)]
         label = "connect dots" if connect_dots else "pessimistic "
         print(f"  dp_accounting, {label} {theirs * 1e3:7.0f} ms   {_list(digits)}   {theirs / ours:6.0f} times slower")

@@ -314,8 +314,8 @@ MUTANTS = [
     (
         "this process computes as it is set",
         "census/cores.py",
-        "yield steadily(function, items[place])",
-        "yield function(items[place])",
+        "result = steadily(self._function, self._items[place])",
+        "result = self._function(self._items[place])",
     ),
     (
         "workers compute as their process is set",

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -75,6 +76,23 @@ def test_short_work_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores._Crew, "hire", refused)
     with Cores(2) as two:
         assert list(two.map(str, range(3))) == ["0", "1", "2"]
+
+
+def test_processes_are_started_as_soon_as_the_first_of_many_items_shows_that_they_are_worth_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started, clock = list[int](), [0.0]
+
+    def worked(seconds: float) -> None:
+        clock[0] += seconds
+
+    monkeypatch.setattr(time, "process_time", lambda: clock[0])
+    monkeypatch.setattr(cores._Crew, "hire", lambda crew: started.append(len(crew._todo)))
+    with Cores(2) as two:
+        list(two.map(worked, [cores._WORTH / 4] * 4))
+        assert not started  # the first takes a quarter of that, and leaves three
+        list(two.map(worked, [cores._WORTH / 4] * 6))
+        assert started[0] == 5
 
 
 def test_an_error_of_a_task_here_or_elsewhere_is_raised_here(tmp_path: Path) -> None:

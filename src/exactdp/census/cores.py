@@ -26,6 +26,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 _ALONE = 2.0  # CPU seconds of work before other processes are started: more than it takes one to load what it needs
+_WORTH = 1.5  # CPU seconds that what is left would take, by what was done, for which they are started at once
 _LOOKS = 20  # at what this process has done, in that time
 _IDLE = 300  # seconds after which a process without work ends
 
@@ -42,7 +43,7 @@ class Cores(Runner):
     def map(
         self, function: Callable[[_Item], _Result], items: Sequence[_Item], is_long: bool = False
     ) -> Iterator[_Result]:
-        """As they are ready; other processes are started at once where the work `is_long`, else when it has turned out to be."""
+        """As they are ready; other processes are started at once where the work `is_long`, else when it turns out to be."""
         crew = _Crew(function, items, self._jobs)
         threading.Thread(target=crew.hire_after, args=(0.0 if is_long else _ALONE,), daemon=True).start()
         try:
@@ -51,7 +52,7 @@ class Cores(Runner):
                 if place is None:
                     yield from crew.finished(wait=True)
                 else:
-                    yield steadily(function, items[place])
+                    yield crew.done_here(place)
                     yield from crew.finished()
         finally:
             crew.dismiss()
@@ -72,6 +73,8 @@ class _Crew(Generic[_Item, _Result]):
         self._executor: Any = None
         self._broken: list[Any] = []
         self._stopped = False
+        self._own, self._spent = 0, 0.0
+        """Items done in this process, and the CPU seconds that they took."""
 
     @property
     def is_busy(self) -> bool:
@@ -84,12 +87,26 @@ class _Crew(Generic[_Item, _Result]):
         with self._lock:
             return self._todo.popleft() if self._todo and not self._stopped else None
 
+    def done_here(self, place: int) -> _Result:
+        """The result of an item by this process, which then knows about how long the others would take."""
+        start = time.process_time()
+        result = steadily(self._function, self._items[place])
+        self._own, self._spent = self._own + 1, self._spent + time.process_time() - start
+        if self._spent / self._own * len(self._todo) > _WORTH:
+            self._hire_first()
+        return result
+
     def hire_after(self, seconds: float) -> None:
         """Start processes when this one has worked for so many CPU seconds."""
         until = time.process_time() + seconds
         while not self._stopped and time.process_time() < until:
             time.sleep(seconds / _LOOKS)
-        self.hire()
+        self._hire_first()
+
+    def _hire_first(self) -> None:
+        with self._lock:
+            if self._executor is None:
+                self.hire()
 
     def hire(self) -> None:
         """Start processes, if there is something left for them."""
