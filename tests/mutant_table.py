@@ -379,7 +379,7 @@ MUTANTS = [
     (
         "one direction only",
         "accounting/directions.py",
-        "overwrite(worst, asked, _worse(own, other.point([sizes[i] for i in asked])))",
+        "overwrite(worst, asked, _worse(own, other.point([sizes[i] for i in asked], least[asked])))",
         "other.point([sizes[i] for i in asked])",
     ),
     (

@@ -300,6 +300,12 @@ MUTANTS = [
         "upper - nu * at + log_most - 0.7",
     ),
     (
+        "a direction is skipped by a lower bound",
+        "accounting/directions.py",
+        "enough])).delta.log_upper()[0] for",
+        "enough])).delta.log_lower()[0] for",
+    ),
+    (
         "records sampled less often",
         "mechanisms/poisson_sampled.py",
         "math.comb(k, n) * q**n",

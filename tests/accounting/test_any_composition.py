@@ -36,8 +36,9 @@ from exactdp import (
     PoissonSampled,
     RandomizedResponse,
 )
-from exactdp.accounting.directions import BothDirections
+from exactdp.accounting.directions import BothDirections, Direction
 from exactdp.engine.effort import Effort
+from exactdp.engine.line.methods import LineMethods, threshold
 from exactdp.errors import AccuracyWarning, InvalidInputError
 from exactdp.mechanisms.mechanism import Mechanism
 
@@ -259,3 +260,34 @@ def test_the_bound_that_skips_a_direction() -> None:
     near = PoissonSampled(Gaussian(1), "0.9") * 3  # addition is not skipped, and may be the larger one
     both = [float(d.point([Fraction(1, 8)]).delta.upper_floats()[0]) for d in near._answers._directions]
     assert near.delta_bounds("1/8").upper >= max(both) * (1 - 1e-12)
+
+
+def test_a_direction_is_looked_at_until_it_is_proved_not_to_be_the_worse_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Narrow bounds of it take seconds here. Where it may be the worse one it gets them."""
+    epsilon, rare = Fraction(1, 100), PoissonSampled(Gaussian(4), "0.001") * 100
+    removal, addition = rare._answers._directions
+    least = float(removal.point([epsilon]).delta.log_lower()[0])
+    assert addition.log_delta_upper(epsilon, -math.inf) > least
+    monkeypatch.setattr(LineMethods, "_finer_sum", lambda *_: pytest.fail("much effort for what decides nothing"))
+    answer = rare.delta_bounds(epsilon)
+    assert answer.upper <= answer.lower * (1 + 1e-11)
+    assert addition.is_below(epsilon, least)
+    known = addition.answering.points([threshold(epsilon)], np.array([least])).delta
+    assert known.log_upper()[0] < least
+    # a threshold that has to be narrow beside one that need not be
+    both = addition.answering.points([threshold(Fraction(1))] * 2, np.array([-math.inf, 0.0])).delta
+    assert both.width()[0] <= 1e-9
+    assert both.lower[0] * (1 - 1e-9) <= both.upper[1]
+
+
+@pytest.mark.parametrize("thoroughly", [False, True])
+def test_a_direction_that_is_the_worse_one_by_little_is_not_taken_for_smaller(thoroughly: bool) -> None:
+    """Also where bounds of it are wide: as often sampled as not, and with little effort."""
+    for sigma2, rate, steps, at in ((1, "0.9", 3, "1/8"), (256, "0.01", 100, "1/100"), (256, "0.001", 100, "1/1000")):
+        composition = (PoissonSampled(Gaussian(sigma2), rate) * steps).within(max_nodes=500)
+        epsilon = Fraction(at)
+        for direction in composition._answers._directions:
+            exact = Direction(direction.total, Effort()).point([epsilon]).delta
+            least = float(exact.log_lower()[0])
+            assert not direction.is_below(epsilon, least - 1e-6, thoroughly)
+            assert direction.is_below(epsilon, least + 3.0, thoroughly)

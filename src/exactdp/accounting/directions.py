@@ -36,6 +36,7 @@ from exactdp.numbers import log_rational
 _ONE_STEP = 0.25  # of the estimate by Chernoff's bound: from here on that for one step counts
 _FAR_OFF = 0.125  # of the same: below it that bound is no estimate
 _CLOSE = 1e-4
+_LESS = 64  # times less effort, for a look at a direction that is likely not to be the worse one
 _ZERO = (0.0, 0.0, 0.0, 0.0, 1.0, 1.0, -math.inf)  # the rows of a point with delta = 0
 
 
@@ -51,21 +52,21 @@ class Direction:
         """The finite part."""
         return LineMethods(self.total, self.effort)
 
-    def finite(self, epsilons: list[Fraction]) -> Point:
+    def finite(self, epsilons: list[Fraction], enough: Floats | None = None) -> Point:
         """The profile of the finite part, given that the loss is finite; delta is 0 from the greatest loss on."""
         end = self.total.greatest
-        point = self.answering.points([threshold(e) for e in epsilons])
+        point = self.answering.points([threshold(e) for e in epsilons], enough)
         beyond = [i for i, e in enumerate(epsilons) if end is not None and e >= end]
         if beyond:
             for row, value in zip(point.rows(), _ZERO, strict=True):
                 row[beyond] = value
         return point
 
-    def point(self, epsilons: list[Fraction]) -> Point:
-        """The profile of the whole loss."""
-        finite = self.finite(epsilons)
+    def point(self, epsilons: list[Fraction], enough: Floats | None = None) -> Point:
+        """The profile of the whole loss; where log delta is proved to be below `enough` no narrower bounds are looked for."""
         if self.total.lost == 0:
-            return finite
+            return self.finite(epsilons, enough)
+        finite = self.finite(epsilons)
         kept, lost = (_factor(x) for x in (self.total.kept, self.total.lost))
         rest = _times(finite.rest, kept)
         return Point(_plus(_times(finite.delta, kept), lost), rest, finite.log_density + kept[0])
@@ -132,6 +133,24 @@ class Direction:
                 if best < enough:
                     break
         return best
+
+    def is_below(self, epsilon: Fraction, enough: float, thoroughly: bool = False) -> bool:
+        """Whether log delta(epsilon), epsilon >= 0, is proved to be below `enough`: by what costs little, and `thoroughly` by as
+        much as an answer takes."""
+        if self.log_delta_upper(epsilon, enough) < enough:
+            return True
+        if self.total.lost != 0:
+            return False
+        looks = [self._quick] * self.total.is_long + [
+            self.answering
+        ] * thoroughly  # lists take as long with less effort
+        found = (look.points([threshold(epsilon)], np.array([enough])).delta.log_upper()[0] for look in looks)
+        return any(log_delta < enough for log_delta in found)
+
+    @cached_property
+    def _quick(self) -> LineMethods:
+        less = Effort(max(self.effort.terms // _LESS, 1), max(self.effort.looks // _LESS, 1))
+        return LineMethods(self.total, less)
 
     def _markov_epsilon(self, log_delta: float) -> float:
         """An e at which delta(e) <= delta is proved for the finite part: the best of several nu, and the greatest loss."""
@@ -236,10 +255,10 @@ class BothDirections:
         for other in self._directions[1:]:
             # what is proved to be smaller need not be summed: the larger delta has the smaller 1 - delta
             least = worst.delta.log_lower()
-            asked = [i for i, e in enumerate(sizes) if not other.log_delta_upper(e, float(least[i])) < least[i]]
+            asked = [i for i, e in enumerate(sizes) if not other.is_below(e, float(least[i]))]
             if asked:
                 own = Point.of_rows(np.array(worst.rows())[:, asked])
-                overwrite(worst, asked, _worse(own, other.point([sizes[i] for i in asked])))
+                overwrite(worst, asked, _worse(own, other.point([sizes[i] for i in asked], least[asked])))
         return mirrored_brackets(worst, epsilons)
 
     def epsilon_bracket(self, delta: Fraction) -> tuple[float, float]:
@@ -250,7 +269,7 @@ class BothDirections:
         target -= EXP_SLACK * (1 + abs(target))
         low = found[0][0]
         for other in others:
-            if not (0 < low < math.inf and other.log_delta_upper(Fraction(low), target) < target):
+            if not (0 < low < math.inf and other.is_below(Fraction(low), target, thoroughly=True)):
                 found.append(other.epsilon(delta))
         return _largest(found)
 

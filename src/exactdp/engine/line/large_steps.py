@@ -33,6 +33,9 @@ _NARROW = 1.5  # ends of a rung in which one cut is good for all thresholds
 _MOST_LARGE = 64  # numbers of large steps that are told apart
 _SETTLED = 1e-12  # doubt of all terms that wait, relative to the sum, at which they are left at their cheap bounds
 _NEEDED = 1e-11  # of the sum: what smoothing may cost a term
+_HOPELESS = (
+    1e-6  # doubt of a term that was asked for, relative to the sum, at which the others are left to other methods
+)
 _LOWEST_ORDER, _NEXT, _FINER = 0.25, 1.5, 1.2
 _DEEPEST = 80.0  # -log of what small steps alone are bounded by at best
 _SPARED = 6.0  # factors of e in cancellation that are as bad as the term without large steps
@@ -168,7 +171,10 @@ class LargeSteps(OneByOne):
         return Used(f"sum over numbers of large steps, each by {there.method}", Payoff.DELTA, there.terms, rows)
 
     def one(self, y: arb) -> tuple[float, float, float, float]:
-        """Terms whose cheap bounds are negligible are left at them; the others are asked for, the most important first."""
+        """Terms whose cheap bounds are negligible are left at them; the others are asked for, the most important first.
+
+        Where one of these stays wide and other methods tell steps apart as well, those are left at their cheap bounds, too.
+        """
         logs = self.labelled.log_uppers(float(y.mid()))
         scale = float(logs.max())
         upper, lower = np.exp(logs - scale) * (1 + POWER_SLACK * (1 + np.abs(logs - scale))), np.zeros(len(logs))
@@ -190,6 +196,8 @@ class LargeSteps(OneByOne):
             slope[k] = math.exp(
                 min(float(self.labelled.log_weights[k].mid()) + float(point.log_density[0]) - scale, 700.0)
             )
+            if upper[k] - lower[k] > _HOPELESS * upper.sum() and not self.labelled.others:
+                break
         n = (len(logs) + 4) * UNIT
         high = float(upper.sum()) * (1 + n) + UNDERFLOW
         return scale, float(lower.sum()) * (1 - n), high, float(slope.sum())

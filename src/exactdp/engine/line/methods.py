@@ -103,11 +103,9 @@ class LineMethods:
 
     @cached_property
     def _reverse(self) -> LineMethods:
-        return (
-            self
-            if self.total.is_symmetric
-            else LineMethods(self.total.reversed(), self.effort, self.depth, self.finest)
-        )
+        if self.total.is_symmetric:
+            return self
+        return LineMethods(self.total.reversed(), self.effort, self.depth, self.finest)
 
     @cached_property
     def _wide(self) -> float:
@@ -120,16 +118,20 @@ class LineMethods:
         """log E e^{-L}: 0 unless some loss can be infinite in one of the two directions."""
         return self.total.log_moment(Fraction(-1))
 
-    def points(self, thresholds: list[arb]) -> Point:
-        """Certified values at thresholds (balls of at least 140 correct fractional bits) of either sign."""
-        parts = np.empty((7, len(thresholds)))
-        for side, ask in ((True, self._upper), (False, self._lower)):
-            places = [i for i, y in enumerate(thresholds) if bool(y.mid() >= 0) is side]
-            if places:
-                parts[:, places] = ask([thresholds[i] for i in places])
+    def points(self, thresholds: list[arb], enough: Floats | None = None) -> Point:
+        """Certified values at thresholds (balls of at least 140 correct fractional bits) of either sign.
+
+        Where log delta is proved to be below `enough`, bounds may stay as wide as they then are.
+        """
+        parts, from_0 = np.empty((7, len(thresholds))), np.array([bool(y.mid() >= 0) for y in thresholds], dtype=bool)
+        floors = np.full(len(thresholds), -math.inf) if enough is None else enough
+        for side, ask in ((from_0, self._upper), (~from_0, self._lower)):
+            places = np.flatnonzero(side)
+            if len(places):
+                parts[:, places] = ask([thresholds[i] for i in places], floors[places])
         return Point.of_rows(parts)
 
-    def _upper(self, thresholds: list[arb]) -> Floats:
+    def _upper(self, thresholds: list[arb], enough: Floats) -> Floats:
         """Rows of a Point at thresholds from 0 on."""
         parts = np.empty((7, len(thresholds)))
         by_rung: dict[LineRung, list[int]] = {}
@@ -147,7 +149,7 @@ class LineMethods:
                 continue
             by_rung.setdefault(self._ladder.rung_of(float(y.mid())), []).append(i)
         for rung, members in by_rung.items():
-            direct, slope, _ = self._evaluate(rung, [thresholds[i] for i in members])
+            direct, slope, _ = self._evaluate(rung, [thresholds[i] for i in members], enough[members])
             other = direct.one_minus()
             delta, rest = (direct, other) if rung.payoff is Payoff.DELTA else (other, direct)
             with np.errstate(divide="ignore"):
@@ -156,10 +158,10 @@ class LineMethods:
                 parts[row, members] = part
         return parts
 
-    def _lower(self, thresholds: list[arb]) -> Floats:
+    def _lower(self, thresholds: list[arb], _: Floats) -> Floats:
         """Rows of a Point at negative thresholds: 1 - delta(y) = e^{y + log E e^{-L}} (1 - delta_reversed(-y))."""
         with precision(BITS):
-            found = self._reverse._upper([-y for y in thresholds])
+            found = self._reverse._upper([-y for y in thresholds], np.full(len(thresholds), -math.inf))
             e = np.array([float((y + self._log_ratio).mid()) for y in thresholds])
         delta, rest = mirrored(Point.of_rows(found), e)
         other, unsure = rest.one_minus(), e >= -FORMULA_SLACK  # elsewhere e is certainly negative
@@ -167,9 +169,12 @@ class LineMethods:
         below = rest.upper_floats() - np.exp(np.minimum(e, 0.0)) * np.exp(found[6])
         return np.stack([*delta.rows(), *rest.rows(), np.log(np.maximum(below, UNDERFLOW))])
 
-    def _evaluate(self, rung: LineRung, thresholds: list[arb]) -> tuple[Bracket, Floats, list[Method | None]]:
+    def _evaluate(
+        self, rung: LineRung, thresholds: list[arb], enough: Floats | float = -math.inf
+    ) -> tuple[Bracket, Floats, list[Method | None]]:
         """By the first method that applies; where its bounds are wide also by the next one, and the narrowest ends win. With the
-        slopes, and for each threshold the method of the narrowest bounds, None where that is Markov's inequality.
+        slopes, and for each threshold the method of the narrowest bounds, None where that is Markov's inequality. Where log delta
+        is below `enough`, wide bounds will do.
 
         A list of all values is wide only where an atom far heavier than delta lies on the threshold to all digits; a sum that
         smooths such an atom cannot do better and is not asked.
@@ -178,11 +183,16 @@ class LineMethods:
         wide, asked = list(range(len(thresholds))), set[int]()
         answering: list[Method | None] = [None] * len(thresholds)
         has_list = False
+
+        def too_wide(bracket: Bracket, width: float) -> list[int]:
+            matters = bracket.log_upper() >= enough if rung.payoff is Payoff.DELTA else True
+            return np.flatnonzero(bracket.is_wide(width) & matters).tolist()
+
         for place in range(_METHODS):
             if place >= _SMOOTHED and has_list and found is not None:
                 break
             if place == _FINER and found is not None:
-                wide = np.flatnonzero(found[0].is_wide(_ENOUGH[self.total.steps >= _MANY_STEPS])).tolist()
+                wide = too_wide(found[0], _ENOUGH[self.total.steps >= _MANY_STEPS])
                 if not wide:
                     break
             try:
@@ -204,7 +214,7 @@ class LineMethods:
                 overwrite(found[0], wide, own.within(bracket))
                 for i in np.array(wide)[~stays].tolist():
                     answering[i] = method
-            wide = np.flatnonzero(found[0].is_wide(self._wide)).tolist()
+            wide = too_wide(found[0], self._wide)
             if not wide:
                 return *found, answering
         # still a valid answer: Markov's inequality
