@@ -1,8 +1,8 @@
 """What `exactdp census` costs beside the account that it is about: the 946 pairs of the DHC file x 42 epsilons.
 
     make bench-census                                   prints the table that docs/benchmarks.md shows
-    python benchmarks/census_command.py --cores         what a second core gains, by joblib and by dask: a study, a large
-                                                        design, a sweep of 100 edited designs
+    python benchmarks/census_command.py --cores         what a second core gains, by joblib and by dask: a study, large
+                                                        designs, a sweep of 100 edited designs
     python benchmarks/census_command.py --cores 20      the same with a sweep of 20
 
 CPU time, user and system, of whole processes: start-up and imports count for the command, compiling its source does not (Python
@@ -35,10 +35,13 @@ from exactdp.census.runners import Runner
 from exactdp.census.study import run_study
 from exactdp.census.sweeps import SweptDesign, sweep
 from exactdp.census.workers import make_runner
+from exactdp.threads import ONE_THREAD
 from growth import design
 
 RUNS = 3
 SWEPT = 100
+LARGE = ((200, 100), (200, 400), (500, 42))
+"""Paths and epsilons of large designs."""
 GRID = np.linspace(5, 46, 42)
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 COMMANDS = {
@@ -71,6 +74,12 @@ def study(release: Release, runner: Runner) -> None:
     """What `exactdp census` asks of all pairs, from nothing."""
     overall_of.cache_clear()
     run_study(replace(release), Grids.read(stated_epsilons(release.rho), DELTAS, ALPHAS), runner)
+
+
+def account_large(release: Release, points: Grids, runner: Runner) -> None:
+    """delta of all pairs, from nothing."""
+    overall_of.cache_clear()
+    run_study(replace(release), points, runner)
 
 
 def edited(count: int) -> list[SweptDesign]:
@@ -129,15 +138,12 @@ def cores(designs: int) -> None:
     print(
         f"  CPU seconds to start: one more process {starts[None]:.1f}, a local dask cluster of two {starts['local']:.1f}"
     )
-    dhc, large = exactdp.census.release("dhc-persons-us"), design(200)
+    dhc = exactdp.census.release("dhc-persons-us")
     on_cores(f"all pairs of {dhc.name}, what `exactdp census` asks", partial(study, dhc), starts)
-    points = Grids.read(np.linspace(3, 43, 100).round(6).tolist())
-
-    def account_large(runner: Runner) -> None:
-        overall_of.cache_clear()
-        run_study(replace(large), points, runner)
-
-    on_cores(f"delta of all {len(large.pairs):,} pairs of {large.name} at 100 epsilons", account_large, starts)
+    for paths, epsilons in LARGE:
+        large, points = design(paths), Grids.read(np.linspace(3, 43, epsilons).round(6).tolist())
+        what = f"delta of all {len(large.pairs):,} pairs of {large.name} at {epsilons} epsilons"
+        on_cores(what, partial(account_large, large, points), starts)
     swept = edited(designs)
 
     def work(runner: Runner) -> object:
@@ -148,6 +154,8 @@ def cores(designs: int) -> None:
 
 def main() -> None:
     if "--cores" in sys.argv[1:]:
+        if not ONE_THREAD.keys() <= os.environ.keys():  # as in a command
+            os.execve(sys.executable, [sys.executable, *sys.argv], {**ONE_THREAD, **os.environ})
         cores(int(sys.argv[2]) if len(sys.argv) > 2 else SWEPT)
         return
     account()  # warm up
