@@ -8,6 +8,7 @@ _LAPLACE = "tests/mechanisms/test_sampled_laplace.py"
 
 _CUT = ["tests/mechanisms/test_cut_steps.py", "-m", "not soak"]
 _BANDED = ["tests/mechanisms/test_banded_steps.py", "-m", "not soak"]
+_IN_BALLS = ["tests/engine/test_step_balls.py", "-m", "not soak"]
 
 TESTS = {
     "mechanisms/trapezoidal_rule.py": [_LABELS[0], *_SAMPLED],
@@ -21,7 +22,9 @@ TESTS = {
     "mechanisms/rule_table.py": _SAMPLED,
     "mechanisms/gauss_panels.py": [_CUT[0], *_BANDED],
     "mechanisms/cut_mixture_loss.py": [_CUT[0], *_BANDED],
+    "mechanisms/even_frequencies.py": _CUT,
     "engine/line/cut_steps.py": _CUT,
+    "engine/line/step_balls.py": _IN_BALLS,
     "engine/line/banded_steps.py": _BANDED,
     "mechanisms/laplace.py": ["tests/mechanisms/test_laplace.py"],
     "mechanisms/skellam.py": ["tests/mechanisms/test_skellam.py"],
@@ -32,7 +35,8 @@ _RULE, _LOSS = "mechanisms/trapezoidal_rule.py", "mechanisms/gaussian_mixture_lo
 _STEP, _LARGE = "mechanisms/step_labels.py", "engine/line/large_steps.py"
 
 _PANELS, _BELOW, _CUTS = "mechanisms/gauss_panels.py", "mechanisms/cut_mixture_loss.py", "engine/line/cut_steps.py"
-_BANDS = "engine/line/banded_steps.py"
+_BANDS, _BALLS = "engine/line/banded_steps.py", "engine/line/step_balls.py"
+_EVEN = "mechanisms/even_frequencies.py"
 _TABLES, _BETWEEN = "mechanisms/laplace_tables.py", "accounting/between_tables.py"
 
 MUTANTS = [
@@ -221,6 +225,30 @@ MUTANTS = [
     ),
     ("a cut: the way to the shifted line forgotten", _BELOW, "[along, up, [", "[along, up - 50, ["),
     ("a cut: a decay twice as fast", _BELOW, "falling = logs - omega * angles", "falling = logs - 2 * omega * angles"),
+    (
+        "balls without the error of panels",
+        _BELOW,
+        "arb(found.log_left_out).exp() + arb(log_error).exp()",
+        "arb(found.log_left_out).exp()",
+    ),
+    (
+        "balls without what panels leave out",
+        _BELOW,
+        "arb(found.log_left_out).exp() + arb(log_error).exp()",
+        "arb(log_error).exp()",
+    ),
+    (
+        "balls: frequencies above those of the panels",
+        _BELOW,
+        "self._rule(highest, MORE_DIGITS)",
+        "self._rule(0.0, 0.0)",
+    ),
+    ("balls: a block of frequencies too late", _EVEN, "(0, count, _BLOCK)", "(_BLOCK, count + _BLOCK, _BLOCK)"),
+    ("balls: one of each conjugate pair", _BALLS, "weight * (2 if k else 1)", "weight"),
+    ("balls: one step less", _BALLS, "mean**self.count", "mean ** (self.count - 1)"),
+    ("balls: no smoothing, which is charged", _BALLS, "(-half * omega * omega).exp()", "1"),
+    ("balls: the transform of a density", _BALLS, "slope = density / (1 + z)", "slope = density"),
+    ("balls: bounds in units of another tilt", _BALLS, "plan.log_moment - ball(plan.view.tilt) * y", "plan.log_moment"),
     ("a cut: steps that fall short forgotten", _CUTS, " + self._short_of(y) * scale", ""),
     ("a cut: outputs above it counted without Q", _CUTS, "(some - growth * other) * scale", "some * scale"),
     (

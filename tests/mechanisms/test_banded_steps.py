@@ -410,6 +410,15 @@ def test_many_steps_that_were_wide(count: int, epsilon: str, exact: float) -> No
     assert upper - lower < 1e-10 * upper
 
 
+def test_a_sum_over_large_steps_that_rounding_made_wide() -> None:
+    """Noise 2, 1,000 steps at rate 0.0001: 1.2e-9 by large steps, whose bounds these are, and which no other method was asked
+    after."""
+    found = PoissonSampled(Gaussian(sigma=2), "0.0001") * 1000
+    lower, upper = (float(x) for x in found.delta_bounds("1.627"))
+    assert 1.0000967763246796e-100 <= lower <= upper <= 1.0000967775744777e-100
+    assert upper - lower < 1e-10 * upper
+
+
 def test_what_steps_are_put_in_bands() -> None:
     """One kind of sampled steps, removal; nothing else."""
     step, y = PoissonSampled(Gaussian(sigma=4), "0.001"), threshold(Fraction(1, 100))

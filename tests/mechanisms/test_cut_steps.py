@@ -10,7 +10,7 @@ from functools import cache
 import mpmath
 import numpy as np
 import pytest
-from flint import arb
+from flint import acb, arb
 
 from exactdp import Gaussian, PoissonSampled
 from exactdp.balls import BITS, precision
@@ -22,8 +22,10 @@ from exactdp.engine.line.methods import LineMethods, threshold
 from exactdp.engine.line.total_loss import TotalLoss
 from exactdp.mechanisms import gauss_panels
 from exactdp.mechanisms.cut_mixture_loss import CutMixtureLoss, TiltedCut
+from exactdp.mechanisms.even_frequencies import even_means
 from exactdp.mechanisms.gauss_panels import CutMixture, Panels
 from exactdp.mechanisms.gaussian_mixture_loss import MixtureLoss
+from exactdp.mechanisms.rule_weights import Weighed
 from exactdp.mechanisms.trapezoidal_rule import Mixture
 from recursion_oracle import few_steps
 
@@ -134,6 +136,68 @@ def test_the_characteristic_function_below_a_cut() -> None:
             exact = _characteristic(500.0, at)
             centred = exact * mpmath.exp(mpmath.mpc(0, -at) * mpmath.mpf(float(tilted.anchor.mid())))
             assert float(abs(mpmath.exp(log) / centred - 1)) <= error < 1e-10
+
+
+def _far_off(tilted: TiltedCut, step: Fraction, nodes: list[int]) -> list[tuple[float, float]]:
+    """How far the means of `even_cf` are from integrals in 50 digits, and the radii of their balls."""
+    with precision(BITS):
+        found = tilted.even_cf(arb(float(step)), max(nodes) + 1, 1 << 24)
+    result = []
+    for k in nodes:
+        with mpmath.workdps(50):
+            exact = _exactly(float(tilted._rho), float(k * step)) / _exactly(float(tilted._rho), 0.0).real
+            exact *= mpmath.exp(mpmath.mpc(0, -float(k * step)) * mpmath.mpf(float(tilted.anchor.mid())))
+            parts = [
+                (abs(mpmath.mpf(ball.mid().str(45, radius=False)) - part), float(ball.rad()))
+                for ball, part in ((found[k].real, exact.real), (found[k].imag, exact.imag))
+            ]
+        result.append((float(max(off for off, _ in parts)), min(radius for _, radius in parts)))
+    return result
+
+
+@cache
+def _exactly(rho: float, kappa: float) -> mpmath.mpc:
+    with mpmath.workdps(50):
+        pieces = mpmath.linspace(mpmath.mpf(-17), mpmath.mpf(CUT), 58)
+        power = mpmath.mpc(rho, kappa)
+        return mpmath.quad(lambda x: _integrand(SHIFT, RATE, power, x), pieces, method="gauss-legendre", maxdegree=4)
+
+
+def test_the_characteristic_function_in_balls() -> None:
+    """At equally spaced frequencies, to thirty digits; the balls do not grow with the number of the frequency."""
+    for off, radius in _far_off(_tilted(), Fraction(5, 2), [0, 1, 63, 64, 700]):
+        assert off <= radius + 1e-44
+        assert radius < 1e-29
+
+
+@pytest.mark.parametrize("what", ["panels", "weigh"])
+def test_balls_hold_the_error_of_panels_and_what_they_leave_out(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """One of them at 30 digits less, so that it can be seen."""
+    usual = getattr(CutMixture, what)
+
+    def worse(self: CutMixture, rho: Fraction, at: float | Panels, digits: float = 46.0) -> Panels | Weighed:
+        found: Panels | Weighed = usual(self, rho, at, 34.0 if at else digits)  # moments by panels for no frequency
+        return found
+
+    monkeypatch.setattr(CutMixture, what, worse)
+    monkeypatch.setattr(gauss_panels, "_BEGIN", 6)
+    seen = _far_off(_tilted(), Fraction(5, 2), [1, 40, 600])
+    assert all(off <= radius for off, radius in seen)
+    assert max(off for off, _ in seen) > 1e-27
+
+
+def test_means_at_many_frequencies() -> None:
+    """Products of matrices are the sums they stand for, in narrow balls, also where blocks begin and end."""
+    with precision(BITS):
+        values, weights = [arb(k) / 7 - 1 for k in range(12)], [arb(1) / (k + 2) for k in range(12)]
+        step = arb(3) / 11
+        found = even_means(values, weights, step, 1000)
+        assert len(found) == 1000
+        for k in (0, 1, 63, 64, 65, 127, 128, 999):
+            exact = sum((w * acb(0, k * step * x).exp() for x, w in zip(values, weights, strict=True)), acb(0))
+            assert found[k].overlaps(exact)
+            assert float(found[k].real.rad()) < 1e-33
+    assert len(even_means(values, weights, step, 5)) == 5
 
 
 def test_the_decay_below_a_cut() -> None:

@@ -12,12 +12,22 @@ from functools import cached_property
 from itertools import groupby
 
 import numpy as np
-from flint import arb
+from flint import acb, arb
 
-from exactdp.balls import ball, precision
+from exactdp.balls import around_zero, ball, precision
 from exactdp.cache import Recent
 from exactdp.doubles import POWER_SLACK, SUM_SLACK, UNIT, Complexes, Floats
-from exactdp.mechanisms.gauss_panels import INSIDE, LOG_ROOT_TAU, CutMixture, Panels, RelativeError
+from exactdp.errors import AccuracyError
+from exactdp.mechanisms.even_frequencies import even_means
+from exactdp.mechanisms.gauss_panels import (
+    DIGITS,
+    INSIDE,
+    LOG_ROOT_TAU,
+    MORE_DIGITS,
+    CutMixture,
+    Panels,
+    RelativeError,
+)
 from exactdp.mechanisms.loss import Loss, Tilted
 from exactdp.mechanisms.rule_table import RuleTable
 from exactdp.mechanisms.rule_weights import WORKING_BITS, Weighed, log_ratio
@@ -76,7 +86,10 @@ class CutMixtureLoss(Loss):
 
     def power(self, rho: Fraction) -> Weighed:
         """Points and terms for the moment of a real power."""
-        return self._weighed.get(rho, lambda: self.cut.weigh(rho, self.cut.panels(float(rho), 0.0)))
+        return self._weighed.get(rho, lambda: self._weigh(rho))
+
+    def _weigh(self, rho: Fraction) -> Weighed:
+        return self.cut.weigh(rho, self.cut.panels(float(rho), 0.0, MORE_DIGITS), MORE_DIGITS)
 
     def log_moment(self, z: Fraction) -> arb:
         """log E e^{zL} by panels, their error in the radius."""
@@ -121,7 +134,7 @@ class CutMixtureLoss(Loss):
         mean = float(weights @ values)
         return mean, float(weights @ (values - mean) ** 2)
 
-    def tilted(self, tilt: Fraction) -> Tilted:
+    def tilted(self, tilt: Fraction) -> TiltedCut:
         """The points of panels with tilted weights."""
         return self._tilted.get(tilt, lambda: TiltedCut(self, tilt))
 
@@ -146,15 +159,33 @@ class TiltedCut(Tilted):
 
     def _table(self, level: int) -> RuleTable:
         if level not in self._tables:
-            cut, known = self._loss.cut, self._loss.power(self._rho)
             kappa = _FIRST_LEVEL * 2.0**level / self._loss.reach * (1 + SUM_SLACK)
-            panels = cut.panels(float(self._rho), kappa)
-            with precision(WORKING_BITS):
-                log_moment = known.log_total
-                error = float(np.logaddexp(panels.log_error - float(log_moment.lower()), math.log(log_moment.rad())))
-            found = cut.weigh(self._rho, panels)
+            found, log_moment, log_error = self._rule(kappa, DIGITS)
+            error = float(np.logaddexp(log_error, math.log(log_moment.rad())))
             self._tables[level] = RuleTable(found, log_moment, RelativeError(error + SUM_SLACK), self._centre)
         return self._tables[level]
+
+    def _rule(self, kappa: float, digits: float) -> tuple[Weighed, arb, float]:
+        """Points and terms for frequencies up to kappa, log of the moment, and log of the rule's error relative to it."""
+        cut, log_moment = self._loss.cut, self._loss.power(self._rho).log_total
+        panels = cut.panels(float(self._rho), kappa, digits)
+        with precision(WORKING_BITS):
+            log_error = panels.log_error - float(log_moment.lower()) + SUM_SLACK
+        return cut.weigh(self._rho, panels, digits), log_moment, log_error
+
+    def even_cf(self, step: arb, count: int, most: int) -> list[acb]:
+        """E e^{i k step (L - anchor)} for k below `count`, in balls, which hold the error of the rule and what it leaves out; by
+        at most so many terms."""
+        with precision(WORKING_BITS):
+            highest = float((count * step).upper()) * (1 + SUM_SLACK)
+            found, log_moment, log_error = self._rule(highest, MORE_DIGITS)
+            if count * len(found.terms) > most:
+                raise AccuracyError("The Fourier sum of a sampled mechanism is too long for balls.")
+            scale = (-log_moment).exp()
+            values, weights = [x - self.anchor for x in found.losses], [term * scale for term in found.terms]
+            error = around_zero(2 * (arb(found.log_left_out).exp() + arb(log_error).exp()))
+            means = even_means(values, weights, step, count)
+            return [mean + acb(error, error) for mean in means]
 
     def log_decay(self, omega: float) -> float:
         """The contour shifted by i a, and the way from the cut to it: both integrands fall with the frequency (Theorem S12)."""

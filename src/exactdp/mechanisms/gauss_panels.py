@@ -23,14 +23,14 @@ from exactdp.mechanisms.rule_weights import WORKING_BITS, Weighed, log_ratio
 from exactdp.mechanisms.step_labels import Band
 from exactdp.mechanisms.trapezoidal_rule import Mixture
 
-DIGITS = 46.0
-"""-log of the error that panels aim at, relative to the moment."""
+DIGITS, MORE_DIGITS = 46.0, 70.0
+"""-log of the error that panels aim at, relative to the moment: for sums in doubles, and for moments and sums in balls."""
 
 POINTS = 20
 """Points of one panel."""
 
 FIRST = -12.0
-"""Outputs below this are left out: e^{-12^2 / 2} is below e^{-DIGITS}."""
+"""Outputs below this are left out: e^{-12^2 / 2} is below e^{-MORE_DIGITS}."""
 
 INSIDE = 0.499 * math.pi
 """The largest m times the imaginary part of an output: up to pi / 2 the real part of f is positive."""
@@ -131,12 +131,12 @@ class CutMixture:
         real, imag = sum(size * np.cos(turn) for size, turn in parts), sum(size * np.sin(turn) for size, turn in parts)
         return np.log(np.hypot(real, imag)), np.arctan2(imag, real)
 
-    def panels(self, rho: float, kappa: float) -> Panels:
-        """Panels for the powers rho + i kappa', |kappa'| at most kappa, halved until the error is about e^{-DIGITS}.
+    def panels(self, rho: float, kappa: float, digits: float = DIGITS) -> Panels:
+        """Panels for the powers rho + i kappa', |kappa'| at most kappa, halved until the error is about e^{-digits}.
 
         Any panels are valid; only accuracy and speed depend on them.
         """
-        aim = self.estimate(rho) - DIGITS - math.log(_BEGIN)
+        aim = self.estimate(rho) - digits - math.log(_BEGIN)
         edges = np.linspace(self.first, self._last(rho, aim), _BEGIN + 1)
         for _ in range(_HALVINGS):
             errors = self.log_errors(edges, rho, kappa)
@@ -194,9 +194,8 @@ class CutMixture:
         if self.band is not None:
             flat, rates = flat + self.band.logs(u), rates + self.band.rates(u[..., :-1])
             grown = grown + self.band.log_growth(across)
-        with np.errstate(
-            over="ignore"
-        ):  # f'/p_0, or at most 1e9 times (log f)', which is above 320 times that (Theorem S11)
+        # f' / p_0, or at most 1e9 times (log f)', which is above 320 times that (Theorem S11)
+        with np.errstate(over="ignore"):
             turn = np.minimum(np.exp(losses[..., -1]) / self.least, 1e9)
         turn = across * np.minimum(turn * slopes[..., -1], self.mixture.widest)
         inside = self.mixture.widest * across < INSIDE
@@ -239,12 +238,12 @@ class CutMixture:
             result.append(found + POWER_SLACK * (1 + abs(top) + moved))
         return result
 
-    def weigh(self, rho: Fraction, panels: Panels) -> Weighed:
+    def weigh(self, rho: Fraction, panels: Panels, digits: float = DIGITS) -> Weighed:
         """The points of panels with their terms in balls, without those that are negligible."""
         x, log_weights = self.points(panels)
         sizes = self.log_sizes(x, float(rho)) + log_weights
         top = float(sizes.max())
-        keep = sizes > top + math.log(float(np.exp(sizes - top).sum())) - DIGITS - math.log(len(x))
+        keep = sizes > top + math.log(float(np.exp(sizes - top).sum())) - digits - math.log(len(x))
         dropped = float(np.logaddexp.reduce(sizes[~keep])) if not keep.all() else -math.inf
         dropped += POWER_SLACK * (1 + abs(top)) + SUM_SLACK
         log_left = float(np.logaddexp(dropped, self.log_outside(panels, float(rho))))

@@ -86,9 +86,8 @@ class MixtureLoss(Loss):
 
     def log_moment_upper(self, z: float) -> float:
         """A double above log E e^{zL}."""
-        rho = (
-            -z if self._backward else z + 1
-        )  # exact but for one rounding, which the slack covers: |K'| is at most the loss
+        # exact but for one rounding, which the slack covers: |K'| is at most the loss
+        rho = -z if self._backward else z + 1
         upper = self._float_moments.get(rho, lambda: self.mixture.log_moment(rho))[1]
         upper -= self._least_share if self.mixture.label is not None else 0.0
         return upper + 4 * UNIT * (1 + abs(z)) * self.mixture.widest**2 * (2 + abs(rho))
@@ -112,10 +111,8 @@ class MixtureLoss(Loss):
 
     def output_at(self, loss: float) -> float:
         """Where log f is about so large. Heuristic: affects speed and accuracy only."""
-        m, log_rate = (
-            self.mixture.widest,
-            float(self.mixture.floats[0][-1]),
-        )  # f is at least that rate times e^{m x - m^2 / 2}
+        m, log_rate = self.mixture.widest, float(self.mixture.floats[0][-1])
+        # f is at least that rate times e^{m x - m^2 / 2}
         reach = 40.0 + m + 2 * (abs(loss) - log_rate) / m
         return root(lambda x: float(self.mixture.losses(np.array([x])).real[0]) - loss, -reach, reach)
 

@@ -33,20 +33,9 @@ class LineBalls:
     def evaluate(self, epsilon: Fraction) -> arb:
         """An enclosure of delta(epsilon), or of 1 - delta(epsilon) where that is the plan's payoff; epsilon is at least 0."""
         plan = self.plan
-        log_aliased = float(plan.log_aliasing([float(epsilon)])[0])
         with precision(self.bits):
-            value, density = self._sums(epsilon)
-            tilt, smoothing = ball(plan.view.tilt), ball(plan.smoothing)
-            scale = (self._log_moment - tilt * ball(epsilon)).exp()
-            dropped = arb(plan.log_dropped).exp() / abs(tilt * (1 + tilt))
-            most = abs(density) + arb(plan.log_dropped_density).exp()
-            smoothed = (1 + smoothing.sqrt()) * smoothing * most
-            aliased = arb(log_aliased).exp()
-            lower, upper = value - aliased - dropped, value + dropped
-            if plan.payoff is Payoff.DELTA:
-                lower -= smoothed
-            else:
-                upper += smoothed
+            lower, upper = enclosed(plan, float(epsilon), *self._sums(epsilon))
+            scale = (self._log_moment - ball(plan.view.tilt) * ball(epsilon)).exp()
             return (scale * lower).max(arb(0)).union(scale * upper)
 
     def _sums(self, epsilon: Fraction) -> tuple[arb, arb]:
@@ -107,6 +96,24 @@ class LineBalls:
         square = sum((g.count * g.sensitivity**2 / g.sigma2 for g in self.groups), self.plan.smoothing)
         thetas = (g.count * log_theta_ratio_ball(g.sensitivity * z, g.sigma2) for g in self.groups)
         return ball(square * z * (z + 1) / 2) + sum(thetas, arb(0))
+
+
+def enclosed(plan: LinePlan, y: float, value: arb, density: arb) -> tuple[arb, arb]:
+    """Bounds of the payoff at y in units of M(tilt) e^{-tilt y}, from the sum over the kept nodes and that without the transform,
+    at the current precision (Theorem 12)."""
+    tilt, smoothing = ball(plan.view.tilt), ball(plan.smoothing)
+    dropped = arb(plan.log_dropped).exp() / abs(tilt * (1 + tilt))
+    aliased = arb(float(plan.log_aliasing([y])[0])).exp()
+    lower, upper = value - aliased - dropped, value + dropped
+    if not plan.smoothing:
+        return lower, upper
+    most = abs(density) + arb(plan.log_dropped_density).exp()
+    smoothed = (1 + smoothing.sqrt()) * smoothing * most
+    if plan.payoff is Payoff.DELTA:
+        lower -= smoothed
+    else:
+        upper += smoothed
+    return lower, upper
 
 
 def _unit(turn: Fraction) -> acb:

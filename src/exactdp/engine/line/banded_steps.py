@@ -38,26 +38,32 @@ from exactdp.mechanisms.gaussian_mixture_loss import MixtureLoss
 from exactdp.mechanisms.step_labels import Band
 from exactdp.numerals import at_most
 
-_BITS = 12  # of widths
-_WIDTH = 0.05  # of a label, divided by m
-_APART = 0.7  # of the logarithms of losses at neighbouring cuts
-_WIDTHS = 5.0  # least distance of neighbouring cuts
-_BEYOND = 12.0  # widths from the decisive cut to where outputs are cut off
-_BELOW = 12.0  # deviations below the bulk of decisive outputs
-_MOST_BANDS = 40
-_PARTS = 16  # of a width
-_WORK = 1  # terms of all sums together, in units of the effort of one contour
-_LEAST_RANGE = 64.0  # of orders
+# where bands are, in units of the width of a label where nothing else is said
+_BITS, _WIDTH = 12, 0.05  # bits of that width, and what it is, divided by m
+_APART, _WIDTHS = 0.7, 5.0  # of neighbouring cuts: logarithms of losses, and the least distance
+_MANY, _LOWEST, _MOST_BANDS = (
+    0.05,
+    1.0,
+    40,
+)  # steps above the lowest cut, where that may be, and how many cuts there may be
+_PARTS = 16  # of a width: cuts are multiples
+_BEYOND, _BELOW = (
+    12.0,
+    12.0,
+)  # from the decisive cut to where outputs are cut off, and below the bulk of decisive ones to a cell
 _DECIDED = 32.0  # -log of what decisive steps may fall short, relative to the probability of one large step, about
-_STEP, _MOST_CUTS = 2.0, 400  # widths by which the decisive cut is moved up
-_CELLS = 256
-_LEAST_ORDER, _ORDERS, _MANY_ORDERS = 10.0, (0.2, 18.0), 14
-_FIRST_ORDER, _NEXT, _HIGHEST = 0.25, 1.12, 600.0
-_SETTLED = 1e-11  # of the sum: doubt that is left
-_MOST_SETS, _MOST_SUMS = 20_000, 120
-_MANY = 0.05  # steps above the lowest cut
-_LOWEST = 1.0
+_STEP, _MOST_CUTS = 2.0, 400  # by which the decisive cut is moved up, and how often
+
+# by which moments things are bounded
+_FIRST_ORDER, _NEXT, _HIGHEST, _LEAST_RANGE = 0.25, 1.12, 600.0, 64.0  # of sets of counts: a geometric series of orders
+_LEAST_ORDER, _ORDERS, _MANY_ORDERS = 10.0, (0.2, 18.0), 14  # of what decisive steps fall short
+_CELLS = 256  # in which outputs around the decisive cut are bounded
 _LARGEST = 600.0  # exponent of a double
+
+# when a sum over counts ends
+_WORK = 1  # terms of all Fourier sums together, in units of the effort of one contour
+_MOST_SETS, _MOST_SUMS = 20_000, 120
+_SETTLED = 1e-11  # of the sum: doubt that is left
 _TILT_BITS = 6  # so that few tilts are needed by many counts
 
 _NOTHING = Bracket(np.zeros(1), np.zeros(1), np.full(1, math.inf))

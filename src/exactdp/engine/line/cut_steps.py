@@ -25,11 +25,13 @@ from exactdp.doubles import FORMULA_SLACK, UNDERFLOW, UNIT, Floats
 from exactdp.engine.effort import Effort
 from exactdp.engine.lattice.tilts import short
 from exactdp.engine.line.float64 import LineContour
-from exactdp.engine.line.plan import make_line_plan
+from exactdp.engine.line.plan import FINEST, make_line_plan
 from exactdp.engine.line.protocol import Method, Used
+from exactdp.engine.line.step_balls import StepBalls
 from exactdp.engine.line.tilts import LineRung
 from exactdp.engine.line.total_loss import Part, TotalLoss, log_largest_gain
 from exactdp.engine.payoff import Payoff
+from exactdp.errors import AccuracyError
 from exactdp.mechanisms.cut_mixture_loss import CutMixtureLoss
 from exactdp.mechanisms.gaussian_mixture_loss import MixtureLoss
 from exactdp.numerals import at_most
@@ -43,6 +45,9 @@ _SHORT = 40.0  # -log of the probability that one output at the cut is not enoug
 _LOWERED = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3)  # shares by which a tilt is lowered
 _ORDERS = 14  # of moments that bound aliases, beyond the tilt
 _ALIASED = 35.0  # -log of what aliases may leave
+_ENOUGH = 4e-10  # the width of a sum in doubles that is not made again in balls
+_TERMS = 8  # in balls for each one of the effort
+_NARROW, _FINER, _ATTEMPTS = 1e-11, 0.1, 3  # the width that balls aim at, and how much finer than needed a plan is made
 _WORTH = 1.0  # factors of e in size that a factor of e in length is worth
 _MOST_LOST = 9.0  # factors of e in size
 _P = TypeVar("_P", bound=Method)
@@ -83,7 +88,7 @@ class CutSteps:
 
     loss: CutMixtureLoss
     count: int
-    contour: LineContour
+    contour: LineContour | StepBalls
     every: MixtureLoss
     """A step that is not cut off."""
 
@@ -111,6 +116,10 @@ class CutSteps:
                 slopes[i] = float((growth * other * scale + share * arb(float(slope[i]))).mid())
         return Bracket(inside.log_scale, lower, upper + UNDERFLOW), slopes
 
+    def doubt(self, y: arb) -> float:
+        """How far apart the bounds are, relative to the lower one, at most 1. Heuristic: affects accuracy and speed only."""
+        return min(float(self.evaluate([y])[0].width()[0]), 1.0)
+
     def _short_of(self, y: arb) -> arb:
         """A bound of E (e^{y - L} - 1)_+ on E: n Q(x >= cut) e^y c e^{-t (log f(cut) - y)} G(-t)^{n - 1} (Theorem S10)."""
         with precision(BITS):
@@ -137,11 +146,32 @@ class CutMethod(NearThresholds[CutSteps]):
     """Cuts for the thresholds of a rung."""
 
     def plan(self, low: float, high: float, place: int) -> CutSteps:
-        """A cut, and a contour for what is below it."""
+        """A cut, and a contour for what is below it: in balls where its terms cancel to more digits than doubles have."""
         cut = CutMixtureLoss(self.loss.mixture, self.loss.output_at(high + _room(self.loss, self.count)))
         below = TotalLoss((Part(cut, self.count),))
         rung = LineRung(Payoff.DELTA, place, short(_tilt(below, (low + high) / 2)), low, high)
-        return CutSteps(cut, self.count, LineContour(make_line_plan(below, rung, self.effort)), self.loss)
+        plan = make_line_plan(below, rung, self.effort)
+        found = CutSteps(cut, self.count, LineContour(plan), self.loss)
+        return found if plan.smoothing else self._in_balls(found, rung)
+
+    def _in_balls(self, found: CutSteps, rung: LineRung) -> CutSteps:
+        """The same, or a contour in balls where that is narrower, its plan as fine as the digits that are lost ask for."""
+        below, middle = TotalLoss((Part(found.loss, self.count),)), arb((rung.low + rung.high) / 2)
+        doubt, finest = found.doubt(middle), FINEST
+        for _ in range(_ATTEMPTS if doubt > _ENOUGH else 0):
+            try:
+                plan = make_line_plan(below, rung, self.effort, finest)
+                finer = replace(found, contour=StepBalls(found.loss, self.count, plan, _TERMS * self.effort.terms))
+                left = finer.doubt(middle)
+            except AccuracyError:
+                break
+            if not left < 0.5 * doubt:
+                break
+            found, doubt = finer, left
+            if doubt <= _NARROW:
+                break
+            finest *= _FINER * _NARROW / doubt
+        return found
 
 
 def cut_steps(total: TotalLoss, rung: LineRung, effort: Effort) -> CutMethod | None:

@@ -7,7 +7,7 @@ next ones as well, the narrowest ends winning (docs/which-method.md):
     enumeration      all values of the loss listed, where they are few
     conditioning     coarse parts listed, the rest by another method, where the loss comes in clumps
     Fourier sum      without a lattice, where the effort allows a fine smoothing
-    steps cut off    what one large output adds in closed form, the rest by a Fourier sum, for a sampled mechanism
+    steps cut off    what one large output adds in closed form, the rest by a Fourier sum, if need be in balls: sampled mechanisms
     large steps      conditioning on the number of large steps, where a sampled loss is rarely large and mostly next to nothing
     grid             losses split between the points of a grid, where they can be listed
     Fourier sum      smoothed as finely as the effort allows, if that is not very fine
@@ -65,7 +65,7 @@ _METHODS = 12  # those of _method
 _CUT, _FOURIER, _FINER = 2, 8, 10
 _SMOOTHED = 2  # from here on values are smoothed or split
 _MANY_STEPS = 100
-_ENOUGH = 1e-7, 5e-9  # widths that are not worth many seconds, for few steps and for many
+_ENOUGH = 1e-7, FINE_SUM  # widths that are not worth many seconds, for few steps and for many
 _HELD = 6 * _METHODS  # methods of rungs
 _COARSER = 100.0  # of what smoothing may cost: a part of a larger answer that is narrower is not asked for again
 _MORE = 8  # times the effort of one contour, as a last resort

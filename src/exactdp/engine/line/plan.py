@@ -358,7 +358,7 @@ class _Planner:
         self._smoothing = short(min(width / (self._corners[0] * self._corners[1]), 1.0))
         own = View(total, where.tilt, Fraction(1)).spread
         self._most = math.inf
-        self._log_aim = math.log(max(1e-16, 1e-3 * width)) - 0.5 * math.log(2 * math.pi * variance) - 1
+        self._log_aim = math.log(1e-3 * width) - 0.5 * math.log(2 * math.pi * variance) - 1
         if own >= self._smoothing or self._ends_itself():  # a Gaussian mechanism of the composition itself does it
             self._smoothing = Fraction(0)
         period = self._choose_period(variance)
