@@ -41,16 +41,9 @@ from exactdp.numerals import at_most
 # where bands are, in units of the width of a label where nothing else is said
 _BITS, _WIDTH = 12, 0.05  # bits of that width, and what it is, divided by m
 _APART, _WIDTHS = 0.7, 5.0  # of neighbouring cuts: logarithms of losses, and the least distance
-_MANY, _LOWEST, _MOST_BANDS = (
-    0.05,
-    1.0,
-    40,
-)  # steps above the lowest cut, where that may be, and how many cuts there may be
+_MANY, _LOWEST, _MOST_BANDS = 0.05, 1.0, 40  # steps above the lowest cut, where that may be, and how many cuts
 _PARTS = 16  # of a width: cuts are multiples
-_BEYOND, _BELOW = (
-    12.0,
-    12.0,
-)  # from the decisive cut to where outputs are cut off, and below the bulk of decisive ones to a cell
+_BEYOND, _BELOW = 12.0, 12.0  # where outputs end beyond the decisive cut, and where a cell is below the decisive bulk
 _DECIDED = 32.0  # -log of what decisive steps may fall short, relative to the probability of one large step, about
 _STEP, _MOST_CUTS = 2.0, 400  # by which the decisive cut is moved up, and how often
 
