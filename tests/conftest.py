@@ -38,6 +38,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(reason)
 
 
+@pytest.hookimpl(optionalhook=True)  # tests of the oldest dependencies run without pytest-xdist
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores: many tests wait for a process of their own, or for a browser."""
     return (os.cpu_count() or 1) + 1

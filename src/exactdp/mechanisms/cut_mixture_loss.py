@@ -150,7 +150,8 @@ class TiltedCut(Tilted):
         with precision(WORKING_BITS):
             self.anchor = ball(self._centre)
         self._tables: dict[int, RuleTable] = {}
-        self.terms = 1 + len(loss.power(self._rho).terms) // 128
+        # doubles need fewer panels than the moment has
+        self.terms = 1 + int(len(loss.power(self._rho).terms) * DIGITS / MORE_DIGITS) // 128
 
     def log_cf(self, v: Floats, omega: Floats) -> tuple[Complexes, Floats]:
         """By panels that serve the highest frequency: they are few, and their balls cost more than sums over them."""

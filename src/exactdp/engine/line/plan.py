@@ -170,7 +170,9 @@ class LinePlan:
     def log_aliasing(self, thresholds: list[float]) -> Floats:
         """log of a bound of the aliased terms at each threshold, in units of exp(log_moment - tilt y) (Theorem 2)."""
         where = self.payoff, self.lam
-        aliasing = Aliasing(self.view.total, where, float(self.smoothing), float(self.log_moment.mid()))
+        with precision(BITS):
+            log_moment = float(self.log_moment.lower())
+        aliasing = Aliasing(self.view.total, where, float(self.smoothing), log_moment)
         period, enough = float(self.view.period), self.log_dropped - math.log(abs(self.lam) * (1 + self.lam))
         return np.array([aliasing.log_bound(period, y, enough) for y in thresholds])
 

@@ -16,6 +16,7 @@ from exactdp.brackets import bracket_of_balls
 from exactdp.engine.line.ball import enclosed
 from exactdp.engine.line.plan import LinePlan
 from exactdp.engine.line.protocol import OneByOne, Used
+from exactdp.errors import AccuracyError
 from exactdp.mechanisms.cut_mixture_loss import CutMixtureLoss
 from exactdp.numerals import about
 
@@ -72,6 +73,8 @@ class StepBalls(OneByOne):
         """The bounds of `sums` and the slope."""
         with precision(BITS):
             lower, upper, slope = self.sums(y)
+            if not upper.mid() > 0:
+                raise AccuracyError("The Fourier sum of a sampled mechanism cancels to more digits than its balls have.")
             scale, _, high = bracket_of_balls(upper)
             unit = arb(-scale).exp()
             low = math.nextafter(float((lower * unit).lower()), -math.inf)
