@@ -74,7 +74,9 @@ class StepBalls(OneByOne):
         with precision(BITS):
             lower, upper, slope = self.sums(y)
             if not upper.mid() > 0:
-                raise AccuracyError("The Fourier sum of a sampled mechanism cancels to more digits than its balls have.")
+                raise AccuracyError(
+                    "The Fourier sum of a sampled mechanism cancels to more digits than its balls have."
+                )
             scale, _, high = bracket_of_balls(upper)
             unit = arb(-scale).exp()
             low = math.nextafter(float((lower * unit).lower()), -math.inf)
