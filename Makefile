@@ -37,7 +37,7 @@ test: lint types
 # the oldest dependencies that pyproject.toml allows, in an environment of their own; EXTRAS="plots studio" tries these
 minimums:
 	$(PYTHON) -m venv --clear build/minimums
-	build/minimums/bin/python -m pip install --quiet --disable-pip-version-check --editable . $$($(PYTHON) tests/minimums.py pins $(EXTRAS)) 'pytest>=8' 'hypothesis>=6.100' 'mpmath>=1.3' 'httpx>=0.27'
+	build/minimums/bin/python -m pip install --quiet --disable-pip-version-check --editable . $$($(PYTHON) tests/minimums.py pins $(EXTRAS)) 'pytest>=8' 'hypothesis>=6.100' 'mpmath>=1.3' 'httpx>=0.27' 'pydantic>=2'
 	build/minimums/bin/python tests/minimums.py test $(EXTRAS)
 
 mutants: setup
