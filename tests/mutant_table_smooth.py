@@ -330,8 +330,8 @@ MUTANTS = [
     (
         "a direction is skipped by a lower bound",
         "accounting/directions.py",
-        "enough])).delta.log_upper()[0] for",
-        "enough])).delta.log_lower()[0] for",
+        "look.points(*asked).delta.log_upper()",
+        "look.points(*asked).delta.log_lower()",
     ),
     (
         "records sampled less often",

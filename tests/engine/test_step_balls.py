@@ -149,3 +149,10 @@ def test_more_steps_cut_off_against_integrals(sigma: float, rate: float, count: 
     exact = few_steps(sigma, rate, count, y)
     assert lower * (1 - ORACLE) <= exact <= upper * (1 + ORACLE)
     assert upper - lower < 2e-11 * upper
+
+
+def test_a_sum_that_cancels_to_nothing_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    loss, plan = _plan(30, 20, 0.25, 2e-12)
+    monkeypatch.setattr(StepBalls, "sums", lambda self, y: (arb(-1), arb(0, 1e-30), arb(0)))
+    with pytest.raises(AccuracyError, match="cancels beyond"):
+        StepBalls(loss, 30, plan, MANY).evaluate([arb(0.25)])

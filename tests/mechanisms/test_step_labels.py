@@ -261,8 +261,8 @@ def test_terms_that_are_left_at_their_cheap_bounds_count(monkeypatch: pytest.Mon
 
     scale, low, high, _ = LargeSteps(found, inner).one(y)
     assert 0 < low <= high <= low * (1 + 1e-9)
-    for settled in (1e-4, 1e-1, 1e3):
-        monkeypatch.setattr(large_steps, "_SETTLED", settled)
+    for limit, value in (("_SETTLED", 1e-4), ("_SETTLED", 1e-1), ("_HOPELESS", -1.0), ("_SETTLED", 1e3)):
+        monkeypatch.setattr(large_steps, limit, value)
         again = LargeSteps(found, inner).one(y)
         assert again[0] == scale
         assert again[1] <= low * (1 + 1e-12)

@@ -139,13 +139,12 @@ class Direction:
         much as an answer takes."""
         if self.log_delta_upper(epsilon, enough) < enough:
             return True
-        if self.total.lost != 0:
+        if self.total.lost != 0 or enough == -math.inf:
             return False
-        looks = [self._quick] * self.total.is_long + [
-            self.answering
-        ] * thoroughly  # lists take as long with less effort
-        found = (look.points([threshold(epsilon)], np.array([enough])).delta.log_upper()[0] for look in looks)
-        return any(log_delta < enough for log_delta in found)
+        # lists take as long with less effort
+        looks = (self._quick if self.total.is_long else None, self.answering if thoroughly else None)
+        asked = ([threshold(epsilon)], np.array([enough]))
+        return any(look is not None and look.points(*asked).delta.log_upper()[0] < enough for look in looks)
 
     @cached_property
     def _quick(self) -> LineMethods:
@@ -294,6 +293,10 @@ class BothDirections:
         return cross_check(self._worse_direction(epsilon).total, self.lattice, epsilon, self.effort)
 
     def _worse_direction(self, epsilon: Fraction) -> Direction:
+        first, *others = self._directions
+        least = float(first.point([epsilon]).delta.log_lower()[0])
+        if all(other.is_below(epsilon, least) for other in others):
+            return first
         return max(self._directions, key=lambda d: float(d.point([epsilon]).delta.log_upper()[0]))
 
     def explain(self, epsilon: Fraction) -> Explanation:

@@ -139,7 +139,7 @@ def explain_used(
         kept=used.terms,
         log_lower=log_bounds[0],
         log_upper=log_bounds[1],
-        arithmetic="float64",
+        arithmetic=used.arithmetic,
         rows=used.rows,
     )
 

@@ -33,9 +33,7 @@ _NARROW = 1.5  # ends of a rung in which one cut is good for all thresholds
 _MOST_LARGE = 64  # numbers of large steps that are told apart
 _SETTLED = 1e-12  # doubt of all terms that wait, relative to the sum, at which they are left at their cheap bounds
 _NEEDED = 1e-11  # of the sum: what smoothing may cost a term
-_HOPELESS = (
-    1e-6  # doubt of a term that was asked for, relative to the sum, at which the others are left to other methods
-)
+_HOPELESS = 1e-6  # doubt of a term that was asked for, relative to the sum, at which other methods are to answer
 _LOWEST_ORDER, _NEXT, _FINER = 0.25, 1.5, 1.2
 _DEEPEST = 80.0  # -log of what small steps alone are bounded by at best
 _SPARED = 6.0  # factors of e in cancellation that are as bad as the term without large steps

@@ -22,6 +22,7 @@ class Used:
     payoff: Payoff
     terms: int
     rows: tuple[tuple[str, str], ...]
+    arithmetic: str = "float64"
 
 
 class Method(Protocol):

@@ -74,9 +74,7 @@ class StepBalls(OneByOne):
         with precision(BITS):
             lower, upper, slope = self.sums(y)
             if not upper.mid() > 0:
-                raise AccuracyError(
-                    "The Fourier sum of a sampled mechanism cancels to more digits than its balls have."
-                )
+                raise AccuracyError("The Fourier sum of a sampled mechanism cancels beyond the digits of its balls.")
             scale, _, high = bracket_of_balls(upper)
             unit = arb(-scale).exp()
             low = math.nextafter(float((lower * unit).lower()), -math.inf)
@@ -90,4 +88,6 @@ class StepBalls(OneByOne):
             ("nodes", f"{self.nodes:,} (one of each conjugate pair)"),
             ("smoothing", f"R = {about(plan.smoothing, 2)}"),
         )
-        return Used("Fourier sum in balls", plan.payoff, self.nodes, rows)
+        return Used(
+            "Fourier sum in balls", plan.payoff, self.nodes, rows, f"the sum in balls of {BITS} bits, else float64"
+        )
